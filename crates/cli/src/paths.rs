@@ -103,7 +103,7 @@ pub(crate) fn home() -> PathBuf {
 /// Creates a directory that only the user can change, or checks the one that exists. The error
 /// names the directory and says what to do.
 pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
-    private::directory(dir).map_err(|error| match error.kind() {
+    private::create_directory(dir).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => {
             io::Error::new(error.kind(), format!("{error} (ATTACHE_HOME names another place)"))
         }

@@ -293,7 +293,7 @@ impl Connection {
         closed
     }
 
-    /// Reads what a peer wrote before writing to it failed. Its end of input, if it is there, is a better reason
+    /// Reads the messages of a peer before writing to it failed. Its end of input, if it is there, is a better reason
     /// than a broken pipe.
     async fn drain_input(&mut self, error: io::Error) -> Cause {
         let end = poll_fn(|cx| {
@@ -363,7 +363,7 @@ impl Connection {
         closed.with_child(Some(exit), guard.stderr_tail())
     }
 
-    /// Fails open calls, cancels open requests of the peer and tells the dispatch.
+    /// Fails open calls, cancels open requests of the peer and notifies the dispatch.
     fn close_read(&mut self, closed: &Closed) {
         self.shared.close_read(closed);
         for token in self.shared.open_tokens() {

@@ -12,7 +12,7 @@
 //! `responder.rs` (sending), `backlog.rs` (inbound budget) and `response_slot.rs` (budget of responses).
 //! `private.rs` is separate: files and directories that only this user can change, for all crates above.
 //!
-//! What never happens here: dispatch does not wait, the lock is not held while a callback runs, a finished
+//! Never here: dispatch does not wait, the lock is not held while a callback runs, a finished
 //! response does not wait for room, no queue is unbounded, nothing is printed.
 
 mod backlog;

@@ -1,10 +1,10 @@
 //! Directories and files that only this user can change.
 //!
-//! Other users can create names in shared places such as `/tmp` before this program does. So nothing here trusts a name:
+//! Other users can create names in shared places such as `/tmp` before this program does. So no name is trusted:
 //! directories are opened without following a link and their owner is checked, files are created exclusively, and temporary
 //! names come from the system's random source.
 //!
-//! On systems without Unix permissions the functions create what they are asked for and check nothing. Errors name the path, so
+//! On systems without Unix permissions the functions create files and directories without checks. Errors name the path, so
 //! callers need not.
 
 use std::fs::{self, File, OpenOptions};
@@ -12,17 +12,17 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The largest file that [`read_secret`] reads.
-const LARGEST_SECRET: u64 = 1 << 20;
+const MAX_SECRET_BYTES: u64 = 1 << 20;
 
 /// Creates a directory with mode 0700, or checks the one that exists. Missing parents are created in the same way.
 ///
 /// # Errors
 /// When it cannot be created, when it is a symbolic link or not a directory, when it belongs to another user, or when others
-/// can write to it or replace it. The text says what to do.
-pub fn directory(path: &Path) -> io::Result<()> {
+/// can write to it or replace it. The text names the remedy.
+pub fn create_directory(path: &Path) -> io::Result<()> {
     // A slash at the end would make the system follow a link.
     let path: PathBuf = path.components().collect();
-    make_directory(&path)?;
+    create_parents(&path)?;
     check_directory(&path)
 }
 
@@ -53,7 +53,7 @@ pub fn append(path: &Path) -> io::Result<File> {
         return open_special(path);
     }
     let file = open(path, OpenOptions::new().append(true).create(true))?;
-    take_file(path, &file)?;
+    make_private(path, &file)?;
     Ok(file)
 }
 
@@ -64,9 +64,9 @@ pub fn append(path: &Path) -> io::Result<File> {
 pub fn open_or_create(path: &Path) -> io::Result<File> {
     let file = open(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))?;
     if !file.metadata()?.is_file() {
-        return Err(refused(format!("{} is not a regular file", path.display())));
+        return Err(denied(format!("{} is not a regular file", path.display())));
     }
-    take_file(path, &file)?;
+    make_private(path, &file)?;
     Ok(file)
 }
 
@@ -87,7 +87,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     })();
     written.map_err(|error| {
         let _ = fs::remove_file(&temporary);
-        named(path, &error)
+        with_path(path, &error)
     })
 }
 
@@ -99,17 +99,17 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     if !is_special(path) {
         return replace(path, content);
     }
-    open_special(path)?.write_all(content).map_err(|error| named(path, &error))
+    open_special(path)?.write_all(content).map_err(|error| with_path(path, &error))
 }
 
-/// Opens a device or a pipe for writing. A pipe of another user is refused: opening it waits for as long as that user likes.
+/// Opens a device or a pipe for writing. A pipe of another user is refused: that user could block the open forever.
 fn open_special(path: &Path) -> io::Result<File> {
     // A pipe that was inherited is open already.
     if !is_descriptor(path) && is_foreign_pipe(path) {
-        return Err(refused(format!("{} is a pipe that belongs to another user", path.display())));
+        return Err(denied(format!("{} is a pipe that belongs to another user", path.display())));
     }
     // Standard output may be a file that others write to as well.
-    OpenOptions::new().append(true).open(path).map_err(|error| named(path, &error))
+    OpenOptions::new().append(true).open(path).map_err(|error| with_path(path, &error))
 }
 
 /// Whether a path leads to something that exists and is neither a file nor a directory: a device, a pipe, a socket. A descriptor of
@@ -136,21 +136,21 @@ pub fn read_secret(path: &Path) -> io::Result<Option<String>> {
     };
     check_secret(path, &file)?;
     let mut text = String::new();
-    let read = file.take(LARGEST_SECRET + 1).read_to_string(&mut text);
-    read.map_err(|error| named(path, &error))?;
-    if text.len() as u64 > LARGEST_SECRET {
-        return Err(refused(format!("{} is larger than {LARGEST_SECRET} bytes", path.display())));
+    let read = file.take(MAX_SECRET_BYTES + 1).read_to_string(&mut text);
+    read.map_err(|error| with_path(path, &error))?;
+    if text.len() as u64 > MAX_SECRET_BYTES {
+        return Err(denied(format!("{} is larger than {MAX_SECRET_BYTES} bytes", path.display())));
     }
     Ok(Some(text))
 }
 
-/// An error if other users can read a file, which also depends on its directory. What cannot be looked at is not refused.
+/// Fails if other users can read a file, which also depends on its directory. A file that cannot be examined is accepted.
 ///
 /// # Errors
-/// When they can. The text says what to do.
+/// When they can. The text names the remedy.
 pub fn check_unreadable(path: &Path) -> io::Result<()> {
     match is_readable_by_others(path) {
-        true => Err(refused(format!(
+        true => Err(denied(format!(
             "{path} can be read by other users; run: chmod 600 {path}",
             path = path.display()
         ))),
@@ -178,10 +178,10 @@ impl TempDir {
     /// # Errors
     /// As those of [`new`](Self::new).
     pub fn within(base: &Path, prefix: &str) -> io::Result<TempDir> {
-        let base = base.canonicalize().map_err(|error| named(base, &error))?;
+        let base = base.canonicalize().map_err(|error| with_path(base, &error))?;
         check_parent(&base)?;
         let path = base.join(format!("{prefix}-{}", random_name()?));
-        make_one(&path).map_err(|error| named(&path, &error))?;
+        create_one(&path).map_err(|error| with_path(&path, &error))?;
         let dir = TempDir { path };
         check_directory(&dir.path)?;
         Ok(dir)
@@ -200,17 +200,17 @@ impl Drop for TempDir {
     }
 }
 
-/// Never follows a link, and gives what it creates to this user only.
+/// Opens a file without following a link; a new file is private.
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     private(options).open(path).map_err(|error| explain_link(path, &error))
 }
 
-fn make_directory(path: &Path) -> io::Result<()> {
-    let made = match make_one(path) {
+fn create_parents(path: &Path) -> io::Result<()> {
+    let made = match create_one(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => {
-                make_directory(parent)?;
-                make_one(path)
+                create_parents(parent)?;
+                create_one(path)
             }
             _ => Err(error),
         },
@@ -219,15 +219,15 @@ fn make_directory(path: &Path) -> io::Result<()> {
     match made {
         // Another process may create it at the same moment.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(|error| named(path, &error)),
+        made => made.map_err(|error| with_path(path, &error)),
     }
 }
 
-fn refused(text: String) -> io::Error {
+fn denied(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, text)
 }
 
-fn named(path: &Path, error: &io::Error) -> io::Error {
+fn with_path(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
@@ -235,8 +235,8 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 pub use unix::user_id;
 #[cfg(unix)]
 use unix::{
-    check_directory, check_parent, check_secret, explain_link, is_foreign_pipe, is_readable_by_others,
-    make_one, private, random_name, take_file,
+    check_directory, check_parent, check_secret, create_one, explain_link, is_foreign_pipe,
+    is_readable_by_others, make_private, private, random_name,
 };
 
 #[cfg(unix)]
@@ -246,7 +246,7 @@ mod unix {
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
     use std::path::Path;
 
-    use super::{named, refused};
+    use super::{denied, with_path};
     use crate::sys::user;
 
     const STICKY: u32 = 0o1000;
@@ -268,7 +268,7 @@ mod unix {
     }
 
     /// Creates exactly this directory with mode 0700, whatever the umask is.
-    pub(super) fn make_one(path: &Path) -> io::Result<()> {
+    pub(super) fn create_one(path: &Path) -> io::Result<()> {
         DirBuilder::new().mode(0o700).create(path)?;
         if fs::symlink_metadata(path)?.mode() & 0o777 != 0o700 {
             fs::set_permissions(path, Permissions::from_mode(0o700))?;
@@ -276,7 +276,7 @@ mod unix {
         Ok(())
     }
 
-    /// Whether the directory itself is safe, and its name in its parent.
+    /// Checks the directory itself and its name in its parent.
     pub(super) fn check_directory(path: &Path) -> io::Result<()> {
         let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -287,24 +287,24 @@ mod unix {
         check_owner(path, &found)?;
         if found.mode() & 0o022 != 0 {
             let (path, mode) = (path.display(), found.mode() & 0o7777);
-            return Err(refused(format!(
+            return Err(denied(format!(
                 "{path} can be changed by other users (mode {mode:04o}); run: chmod 700 {path}"
             )));
         }
         check_parent(path.parent().unwrap_or(path))
     }
 
-    /// Names a cause that the system's own error does not tell.
+    /// Adds a cause that the system's error does not name.
     fn explain_directory(path: &Path, error: &io::Error) -> io::Error {
         match fs::symlink_metadata(path) {
             Ok(found) if found.is_symlink() => {
-                refused(format!("{} is a symbolic link; put a directory of your own there", path.display()))
+                denied(format!("{} is a symbolic link; put a directory of your own there", path.display()))
             }
             Ok(found) if !found.is_dir() => {
-                refused(format!("{} is not a directory; move it away", path.display()))
+                denied(format!("{} is not a directory; move it away", path.display()))
             }
-            Ok(found) => check_owner(path, &found).err().unwrap_or_else(|| named(path, error)),
-            Err(_) => named(path, error),
+            Ok(found) => check_owner(path, &found).err().unwrap_or_else(|| with_path(path, error)),
+            Err(_) => with_path(path, error),
         }
     }
 
@@ -313,16 +313,16 @@ mod unix {
         if owner == own {
             return Ok(());
         }
-        Err(refused(format!(
+        Err(denied(format!(
             "{} belongs to user {owner}, and this is user {own}; remove it or use another place",
             path.display()
         )))
     }
 
-    /// Whether other users can rename or remove what this directory holds.
+    /// Fails if other users can rename or remove entries of this directory.
     pub(super) fn check_parent(path: &Path) -> io::Result<()> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let found = fs::metadata(path).map_err(|error| named(path, &error))?;
+        let found = fs::metadata(path).map_err(|error| with_path(path, &error))?;
         let is_sticky = found.mode() & STICKY != 0;
         let is_shared = found.mode() & 0o002 != 0;
         // Root can do everything anyway. The sticky bit protects the names in a shared directory.
@@ -330,7 +330,7 @@ mod unix {
         if is_sticky || !(is_shared || is_foreign) {
             return Ok(());
         }
-        Err(refused(match is_foreign {
+        Err(denied(match is_foreign {
             true => format!(
                 "{} belongs to user {}, who could replace what is put there; use another place",
                 path.display(),
@@ -352,14 +352,14 @@ mod unix {
     pub(super) fn explain_link(path: &Path, error: &io::Error) -> io::Error {
         match error.raw_os_error() {
             Some(libc::ELOOP) => {
-                refused(format!("{} is a symbolic link, which is not followed", path.display()))
+                denied(format!("{} is a symbolic link, which is not followed", path.display()))
             }
-            _ => named(path, error),
+            _ => with_path(path, error),
         }
     }
 
     /// Makes an opened file private, if it is one of this user.
-    pub(super) fn take_file(path: &Path, file: &File) -> io::Result<()> {
+    pub(super) fn make_private(path: &Path, file: &File) -> io::Result<()> {
         let found = file.metadata()?;
         if !found.is_file() {
             return Ok(());
@@ -382,12 +382,12 @@ mod unix {
     pub(super) fn check_secret(path: &Path, file: &File) -> io::Result<()> {
         let found = file.metadata()?;
         if !found.is_file() {
-            return Err(refused(format!("{} is not a regular file", path.display())));
+            return Err(denied(format!("{} is not a regular file", path.display())));
         }
         check_owner(path, &found)?;
         if found.mode() & 0o077 != 0 {
             let (path, mode) = (path.display(), found.mode() & 0o7777);
-            return Err(refused(format!(
+            return Err(denied(format!(
                 "{path} holds secrets and other users can read it (mode {mode:04o}); run: chmod 600 {path}"
             )));
         }
@@ -397,8 +397,8 @@ mod unix {
 
 #[cfg(not(unix))]
 use other::{
-    check_directory, check_parent, check_secret, explain_link, is_foreign_pipe, is_readable_by_others,
-    make_one, private, random_name, take_file,
+    check_directory, check_parent, check_secret, create_one, explain_link, is_foreign_pipe,
+    is_readable_by_others, make_private, private, random_name,
 };
 
 #[cfg(not(unix))]
@@ -408,7 +408,7 @@ mod other {
     use std::io;
     use std::path::Path;
 
-    use super::named;
+    use super::with_path;
 
     /// The keys of a hasher come from the system's random source.
     pub(super) fn random_name() -> io::Result<String> {
@@ -419,12 +419,12 @@ mod other {
         false
     }
 
-    pub(super) fn make_one(path: &Path) -> io::Result<()> {
+    pub(super) fn create_one(path: &Path) -> io::Result<()> {
         fs::create_dir(path)
     }
 
     pub(super) fn check_directory(path: &Path) -> io::Result<()> {
-        fs::metadata(path).map(drop).map_err(|error| named(path, &error))
+        fs::metadata(path).map(drop).map_err(|error| with_path(path, &error))
     }
 
     pub(super) fn check_parent(_path: &Path) -> io::Result<()> {
@@ -436,10 +436,10 @@ mod other {
     }
 
     pub(super) fn explain_link(path: &Path, error: &io::Error) -> io::Error {
-        named(path, error)
+        with_path(path, error)
     }
 
-    pub(super) fn take_file(_path: &Path, _file: &File) -> io::Result<()> {
+    pub(super) fn make_private(_path: &Path, _file: &File) -> io::Result<()> {
         Ok(())
     }
 

@@ -18,11 +18,11 @@ fn set_mode(path: &Path, mode: u32) {
 fn a_directory_and_its_parents_are_made_private() {
     let temp = TempDir::new("attache-private").unwrap();
     let inner = temp.path().join("a/b/c");
-    directory(&inner).unwrap();
+    create_directory(&inner).unwrap();
     for dir in ["a", "a/b", "a/b/c"] {
         assert_eq!(mode(&temp.path().join(dir)), 0o700, "{dir}");
     }
-    directory(&inner).unwrap();
+    create_directory(&inner).unwrap();
 }
 
 #[test]
@@ -32,12 +32,12 @@ fn a_directory_that_others_can_change_is_refused() {
     fs::create_dir(&dir).unwrap();
     for loose in [0o777, 0o770, 0o720, 0o702, 0o1777] {
         set_mode(&dir, loose);
-        let error = directory(&dir).unwrap_err().to_string();
+        let error = create_directory(&dir).unwrap_err().to_string();
         assert!(error.contains("chmod 700"), "{loose:o}: {error}");
     }
     for fine in [0o700, 0o755, 0o711] {
         set_mode(&dir, fine);
-        directory(&dir).unwrap();
+        create_directory(&dir).unwrap();
     }
 }
 
@@ -49,13 +49,13 @@ fn a_link_or_a_file_in_its_place_is_refused() {
     symlink(&real, &link).unwrap();
     fs::write(&file, "").unwrap();
     for path in [link.clone(), temp.path().join("link/")] {
-        let error = directory(&path).unwrap_err().to_string();
+        let error = create_directory(&path).unwrap_err().to_string();
         assert!(error.contains("symbolic link"), "{error}");
     }
     symlink(temp.path().join("nowhere"), temp.path().join("dangling")).unwrap();
-    assert!(directory(&temp.path().join("dangling")).is_err());
+    assert!(create_directory(&temp.path().join("dangling")).is_err());
     assert!(!temp.path().join("nowhere").exists());
-    let error = directory(&file).unwrap_err().to_string();
+    let error = create_directory(&file).unwrap_err().to_string();
     assert!(error.contains("not a directory"), "{error}");
 }
 
@@ -65,11 +65,11 @@ fn a_shared_parent_must_be_sticky() {
     let shared = temp.path().join("shared");
     fs::create_dir(&shared).unwrap();
     set_mode(&shared, 0o777);
-    let error = directory(&shared.join("own")).unwrap_err().to_string();
+    let error = create_directory(&shared.join("own")).unwrap_err().to_string();
     assert!(error.contains("not sticky"), "{error}");
     assert!(TempDir::within(&shared, "x").unwrap_err().to_string().contains("not sticky"));
     set_mode(&shared, 0o1777);
-    directory(&shared.join("own")).unwrap();
+    create_directory(&shared.join("own")).unwrap();
     TempDir::within(&shared, "x").unwrap();
 }
 
@@ -78,7 +78,7 @@ fn temporary_directories_differ_and_go_away() {
     let (one, two) = (TempDir::new("attache-private").unwrap(), TempDir::new("attache-private").unwrap());
     assert_ne!(one.path(), two.path());
     assert_eq!(mode(one.path()), 0o700);
-    // What a link in it leads to stays.
+    // The target of a link in it stays.
     fs::write(two.path().join("kept"), "").unwrap();
     symlink(two.path(), one.path().join("link")).unwrap();
     let path = one.path().to_owned();

@@ -114,7 +114,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, InstalledAgent>, String> {
 
 /// Creates a directory that only the user can change, or checks the one that exists.
 pub(crate) fn private_dir(dir: &Path) -> Result<()> {
-    private::directory(dir).map_err(|error| {
+    private::create_directory(dir).map_err(|error| {
         let denied = error.kind() == io::ErrorKind::PermissionDenied;
         let error = Error::new(error);
         if denied { error.hint("set ATTACHE_HOME to use another directory") } else { error }

@@ -49,7 +49,7 @@ impl AgentSession for Scripted {
         turn.plan(plan(0)).await?;
 
         let (Some(reader), Some(writer)) = (turn.read_files(), turn.write_files()) else {
-            turn.say("This client lends no files, so there is nothing I can do.").await?;
+            turn.say("This client provides no files, so there is nothing I can do.").await?;
             return Ok(StopReason::EndTurn);
         };
         let old = reader.read(&self.file).await?;

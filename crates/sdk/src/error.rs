@@ -116,14 +116,14 @@ impl Error {
         matches!(self, Error::Refused(error) if error.code == code::AUTH_REQUIRED)
     }
 
-    /// The error as the peer sees it: refusals unchanged, a missing file as such, all else as "internal error".
+    /// The error as the peer sees it: refusals unchanged, a missing file as -32002, all else as "internal error".
     pub fn to_wire(&self) -> ErrorObject {
         match self {
             Error::Refused(error) => error.clone(),
             // CANCEL-19: internal cancellation has the same code as a requested one.
             Error::Cancelled => ErrorObject::cancelled(),
             Error::Unsupported(_) => ErrorObject::internal(self.to_string()),
-            // FS-13: the agent can tell a missing file from other failures; the path stays here.
+            // FS-13: a missing file differs from other failures; its path is not sent.
             _ if self.is_not_found() => ErrorObject::resource_not_found("there is no such file"),
             _ => ErrorObject::internal(INTERNAL),
         }
@@ -135,7 +135,7 @@ impl Error {
     }
 }
 
-/// The text of all errors whose cause is none of the peer's business.
+/// The text of all errors whose cause the peer must not see.
 const INTERNAL: &str = "internal error";
 
 impl fmt::Display for Error {
@@ -167,7 +167,7 @@ impl fmt::Debug for Error {
 }
 
 impl StdError for Error {
-    /// The cause behind the text of this error.
+    /// The cause of this error.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Error::Io(error) => error.source(),

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::{Error, Result};
 
-/// Locks a mutex even if a panic poisoned it: no data behind our locks is ever left half-changed.
+/// Locks a mutex even if a panic poisoned it: no locked data is ever left half-changed.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

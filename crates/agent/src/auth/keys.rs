@@ -125,7 +125,7 @@ impl Keys {
         let text =
             serde_json::to_string_pretty(&KeyFile { version: 1, keys }).map_err(|error| error.to_string())?;
         let dir = file.parent().unwrap_or(Path::new("."));
-        private::directory(dir)
+        private::create_directory(dir)
             .and_then(|()| private::replace(file, format!("{text}\n").as_bytes()))
             .map_err(|error| error.to_string())
     }

@@ -180,7 +180,7 @@ impl Store {
     /// Opens the file, or creates it, readable by its owner only.
     pub fn open(path: &Path, mask: Mask) -> Result<Self> {
         if let Some(directory) = path.parent() {
-            private::directory(directory)?;
+            private::create_directory(directory)?;
         }
         // Created before SQLite creates it, so that it and the files beside it are private.
         private::open_or_create(path)?;

@@ -179,7 +179,7 @@ mod linux {
                 let asked = buffer.remaining();
                 match receive(self.0.get_ref().as_fd(), buffer) {
                     Ok(count) => {
-                        // Less than asked for means that the socket is empty now; asking again would only hear so.
+                        // Less than asked for means that the socket is empty now; asking again would only say so.
                         if 0 < count && count < asked {
                             ready.clear_ready();
                         }

@@ -1,4 +1,4 @@
-//! Blocking streams behind a thread each, with a bounded hand-over: for files, terminals and platforms where standard streams
+//! Blocking streams with a thread each, with a bounded hand-over: for files, terminals and platforms where standard streams
 //! cannot be polled.
 //!
 //! The threads are ours and not those of the runtime, whose shutdown would wait for a read that never returns.
@@ -173,7 +173,7 @@ impl Drop for ThreadReader {
 struct ThreadWriter(Arc<Slot>);
 
 impl ThreadWriter {
-    /// Whether the thread has written everything; an error of it is told once, and "broken pipe" after that.
+    /// Whether the thread has written everything; its error is returned once, and "broken pipe" after that.
     fn poll_idle(&self, cx: &Context<'_>) -> Poll<io::Result<MutexGuard<'_, State>>> {
         let mut state = self.0.lock();
         if let Some(end) = state.end.take() {
@@ -208,7 +208,7 @@ impl AsyncWrite for ThreadWriter {
 
 impl Drop for ThreadWriter {
     fn drop(&mut self) {
-        // What is in the slot is still written; then the thread ends.
+        // The thread writes the slot and then ends.
         self.0.abandon();
     }
 }

@@ -1,6 +1,6 @@
-//! Child processes that cannot be left behind.
+//! Child processes that always end with this process.
 //!
-//! [`Command`] says what to start, [`Command::spawn`] starts it, and the [`Child`] is its two pipes with a
+//! [`Command`] describes a program, [`Command::spawn`] starts it, and the [`Child`] is its two pipes with a
 //! [`ChildGuard`]. Whatever happens to the guard, to the runtime or to this whole process, also by `SIGKILL`, the
 //! child and everything it started come to an end and are reaped, by one shutdown sequence: its stdin is closed, it gets
 //! [`Command::grace`] to leave, then `SIGTERM` and [`Command::term_grace`], then `SIGKILL`.
@@ -8,7 +8,7 @@
 //! On Unix a small guardian process stands between us and the child; it is a fork of this process, made in the same
 //! step as the child, and it holds nothing but a control pipe and a status pipe. We only ever write to that pipe:
 //! the guardian alone sends signals, to processes that it has not reaped yet, so a reused process id is never hit.
-//! The end of the control pipe tells it that we are gone. On Linux it is a child subreaper, so that grandchildren
+//! The end of the control pipe signals that we are gone. On Linux it is a child subreaper, so that grandchildren
 //! which went to the background or started their own session come back to it; on other Unix systems only the child's
 //! process group is covered. On Windows the child lives in a job object that dies with its last handle.
 //!
@@ -82,7 +82,7 @@ pub fn adopt_orphans() {
 /// Makes the allocator give every large block back to the system as soon as it is freed. For programs that serve peers
 /// they do not trust, which call it once at their start; does something with glibc only.
 ///
-/// Unless told otherwise, glibc keeps blocks of up to 32 MiB for reuse after the first of their size was freed, in as many
+/// By default glibc keeps blocks of up to 32 MiB for reuse after the first of their size was freed, in as many
 /// arenas as there are threads: a few messages of some megabytes then cost many times their size for good.
 pub fn return_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -19,7 +19,7 @@ use crate::sys::{guardian, poll};
 /// Sends orders to the guardians.
 #[derive(Debug)]
 pub(super) struct Control {
-    /// Orders for the inner guardian. The end of this pipe tells it that we are gone.
+    /// Orders for the inner guardian. The end of this pipe signals that we are gone.
     orders: PipeWriter,
     /// Wakes the watcher thread after an order.
     wake: PipeWriter,
@@ -181,7 +181,7 @@ struct Watcher {
     status: PipeReader,
     /// Readable with the first order.
     woken: Option<PipeReader>,
-    /// Readable with the end of the outermost guardian, where the system can tell.
+    /// Readable with the end of the outermost guardian, where the system supports it.
     guardian_end: Option<OwnedFd>,
     /// Its stderr or its terminal.
     output: Option<File>,

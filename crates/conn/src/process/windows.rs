@@ -153,7 +153,7 @@ impl Watcher {
     }
 }
 
-/// Goes down the shutdown sequence when told to. Returns when the child itself has ended.
+/// Runs the shutdown sequence on request. Returns when the child itself has ended.
 fn descend(job: &Job, periods: GracePeriods, events_receiver: &mpsc::Receiver<Event>) -> ExitStatus {
     let patience = periods.grace.saturating_add(periods.term_grace);
     let mut due: Option<Instant> = None;

@@ -1,4 +1,4 @@
-//! The queues behind [`ResponseSlot`](crate::ResponseSlot).
+//! The queues of [`ResponseSlot`](crate::ResponseSlot).
 
 use super::State;
 use crate::Limits;

@@ -62,7 +62,7 @@ pub(crate) fn arm(command: &mut Command, plan: Plan) {
         let outer = fork_outer(parent, times)?;
         fork_inner(outer, control, status, plan.terminal, times)
     };
-    // SAFETY: what runs between fork and exec is async-signal-safe, as this file promises.
+    // SAFETY: all code between fork and exec is async-signal-safe, as this file promises.
     unsafe { command.pre_exec(fork) };
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn has_ended(child: u32, wait: bool) -> bool {
     process_tree::has_ended(child as pid_t, wait)
 }
 
-/// Ends what is left of a program whose guardians did not come to an orderly end.
+/// Ends the remaining processes of a program whose guardians were killed.
 #[cfg(target_os = "linux")]
 pub(crate) fn end_orphans(_program: pid_t) {
     super::orphans::end_all(Duration::from_millis(LAST_WAIT.0.unsigned_abs()));
@@ -109,7 +109,7 @@ fn fork_outer(parent: pid_t, times: Times) -> io::Result<Option<pid_t>> {
     }
 }
 
-/// Without subreapers an outer guardian would see nothing of what the inner one leaves.
+/// Without subreapers an outer guardian would not see the orphans of the inner one.
 #[cfg(not(target_os = "linux"))]
 fn fork_outer(_parent: pid_t, _times: Times) -> io::Result<Option<pid_t>> {
     Ok(None)
@@ -152,11 +152,11 @@ fn fork() -> pid_t {
 
 #[cfg(not(all(target_os = "linux", not(target_arch = "s390x"))))]
 fn fork() -> pid_t {
-    // SAFETY: this process has one thread, and both sides keep to what is safe after a fork.
+    // SAFETY: this process has one thread, and both sides only make calls that are safe after a fork.
     unsafe { libc::fork() }
 }
 
-/// Gives the program what every program may expect: its own process group, and signals that work. On a terminal it
+/// Prepares the program: its own process group, and default signal handlers. On a terminal it
 /// gets a session of its own, whose first group is just as well its own.
 fn become_program(guardian: pid_t, terminal: bool) {
     // SAFETY: as above; `signal` refuses the numbers that cannot be set, which is fine. Descriptor 0 is the program's
@@ -219,7 +219,7 @@ fn run_inner(
     unsafe { libc::_exit(0) }
 }
 
-/// What each guardian does once nothing of our process is open in it any more. `flags` are those of the handler of
+/// The main function of a guardian, after all descriptors of our process are closed in it. `flags` are those of the handler of
 /// `SIGCHLD`.
 pub(super) fn prepare_guardian(flags: c_int) {
     // SAFETY: the handler does nothing, and the path is a string that lives for ever.

@@ -21,7 +21,7 @@ fn peek(which: libc::idtype_t, pid: pid_t) -> Option<pid_t> {
         let mut info: libc::siginfo_t = mem::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         match libc::waitid(which, pid as libc::id_t, &mut info, flags) {
-            // macOS tells of a stopped child too, though it was not asked.
+            // macOS reports stopped children too, although it was not asked to.
             0 if !matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) => Some(0),
             0 => Some(info.si_pid()),
             _ => None,
@@ -55,7 +55,7 @@ pub(super) fn reap(pid: pid_t) -> bool {
 
 /// Signals a process, or with a negative number a group. Returns whether it exists.
 pub(super) fn signal(pid: pid_t, signal: c_int) -> bool {
-    // SAFETY: takes plain numbers. Callers pass only what is not reaped, so it cannot hit a stranger.
+    // SAFETY: takes plain numbers. Callers pass only processes that are not reaped, so it cannot hit another one.
     unsafe { libc::kill(pid, signal) == 0 }
 }
 

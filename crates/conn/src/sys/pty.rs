@@ -59,7 +59,7 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((master, slave))
 }
 
-/// Tells the programs on a terminal how large it is.
+/// Sets the size of a terminal and notifies the programs on it.
 pub(crate) fn set_size(master: &impl AsRawFd, columns: u16, rows: u16) -> io::Result<()> {
     let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: reads one `winsize`, from a place that is one.
@@ -81,7 +81,7 @@ fn plain_output(slave: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Makes the terminal behind `stdin` the one of this session, which has none yet. Runs after a fork.
+/// Makes the terminal at `stdin` the controlling one of this session, which has none yet. Runs after a fork.
 pub(super) fn take_as_own(stdin: BorrowedFd<'_>) {
     // SAFETY: takes plain numbers. A session that cannot have it goes without.
     unsafe { libc::ioctl(stdin.as_raw_fd(), libc::TIOCSCTTY as _, 0) };

@@ -1,12 +1,12 @@
-//! What the standard streams need: another file behind a descriptor, and socket I/O that does not block.
+//! System calls for standard streams: redirecting a descriptor, and socket I/O that does not block.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 #[cfg(target_os = "linux")]
 use tokio::io::ReadBuf;
 
-/// Makes descriptor `number` (0, 1 or 2) refer to what `target` refers to. Whoever writes to or reads from that number gets
-/// the new file from now on; who holds another descriptor of the old file keeps it.
+/// Makes descriptor `number` (0, 1 or 2) refer to the file of `target`. Other descriptors of the
+/// old file stay open.
 pub(crate) fn redirect(number: RawFd, target: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: `dup2` has no memory preconditions. `target` is open while borrowed. The numbers 0 to 2 are owned by no
     // `OwnedFd` (the standard library borrows them for ever), so replacing the file violates no ownership.

@@ -7,10 +7,10 @@ async fn a_round_trip_over_memory() {
     let (a, b) = Link::pair();
     let (client, driver, _heard) = connect(a, Limits::default(), Side::Client);
     tokio::spawn(driver);
-    let (_agent, driver, mut heard) = connect(b, Limits::default(), Side::Agent);
+    let (_agent, driver, mut received) = connect(b, Limits::default(), Side::Agent);
     tokio::spawn(driver);
     let call = client.call("echo", &json!({"a": 1}));
-    let (method, params, responder) = heard.request().await;
+    let (method, params, responder) = received.request().await;
     assert_eq!((method.as_str(), params.as_str()), ("echo", r#"{"a":1}"#));
     responder.ok(&json!({"b": 2}));
     assert_eq!(call.await.unwrap().get(), r#"{"b":2}"#);
@@ -21,15 +21,15 @@ async fn close_flushes_and_ends_both_sides() {
     let (a, b) = Link::pair();
     let (client, driver, _heard) = connect(a, Limits::default(), Side::Client);
     let driver = tokio::spawn(driver);
-    let (agent, agent_driver, mut heard) = connect(b, Limits::default(), Side::Agent);
+    let (agent, agent_driver, mut received) = connect(b, Limits::default(), Side::Agent);
     let agent_driver = tokio::spawn(agent_driver);
     let call = client.call("never", &());
     client.notify("last", &json!({"n": 1})).await.unwrap();
     client.close();
     assert_eq!(driver.await.unwrap().reason, Reason::LocalClose);
-    let (_, _, responder) = heard.request().await;
-    assert_eq!(heard.notification().await.0, "last");
-    assert_eq!(heard.closed().await.reason, Reason::Eof);
+    let (_, _, responder) = received.request().await;
+    assert_eq!(received.notification().await.0, "last");
+    assert_eq!(received.closed().await.reason, Reason::Eof);
     drop(responder);
     assert_eq!(agent_driver.await.unwrap().reason, Reason::Eof);
     assert!(agent.is_closed() && client.is_closed());
@@ -38,7 +38,7 @@ async fn close_flushes_and_ends_both_sides() {
 }
 
 #[tokio::test]
-async fn what_goes_out_is_one_line_each() {
+async fn each_message_is_one_line() {
     let (link, mut wire) = Wire::new();
     let (peer, driver, _heard) = connect(link, Limits::default(), Side::Client);
     tokio::spawn(driver);

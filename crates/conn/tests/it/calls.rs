@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 async fn a_dropped_call_is_cancelled() {
     // shows CANCEL-13, RPC-14
     let (link, mut wire) = Wire::new();
-    let (peer, driver, mut heard) = connect(link, Limits::default(), Side::Client);
+    let (peer, driver, mut received) = connect(link, Limits::default(), Side::Client);
     tokio::spawn(driver);
     drop(peer.call("slow", &json!({})));
     assert_eq!(wire.json().await["method"], "slow");
@@ -21,7 +21,7 @@ async fn a_dropped_call_is_cancelled() {
     // Its answer still comes, and is of no interest.
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{\"code\":-32800,\"message\":\"c\"}}\n").await;
     wire.write("{\"jsonrpc\":\"2.0\",\"method\":\"next\"}\n").await;
-    assert_eq!(heard.notification().await.0, "next");
+    assert_eq!(received.notification().await.0, "next");
 }
 
 #[tokio::test]
@@ -42,10 +42,10 @@ async fn a_finished_call_is_not_cancelled() {
 async fn the_peer_cancels_a_request_and_is_answered() {
     // shows CANCEL-15, CANCEL-16, CANCEL-20
     let (link, mut wire) = Wire::new();
-    let (_peer, driver, mut heard) = connect(link, Limits::default(), Side::Agent);
+    let (_peer, driver, mut received) = connect(link, Limits::default(), Side::Agent);
     tokio::spawn(driver);
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"slow\"}\n").await;
-    let (_, _, responder) = heard.request().await;
+    let (_, _, responder) = received.request().await;
     let token = responder.cancellation();
     assert!(!token.is_cancelled());
     let waiting = tokio::spawn({
@@ -64,7 +64,7 @@ async fn the_peer_cancels_a_request_and_is_answered() {
     wire.write("{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":\"x\"}}\n")
         .await;
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"next\"}\n").await;
-    heard.request().await.2.ok(&1);
+    received.request().await.2.ok(&1);
     assert_eq!(wire.json().await["id"], 2, "no second answer");
 }
 
@@ -74,15 +74,15 @@ async fn a_dropped_responder_answers() {
     let (a, b) = Link::pair();
     let (client, driver, _) = connect(a, Limits::default(), Side::Client);
     tokio::spawn(driver);
-    let (_agent, driver, mut heard) = connect(b, Limits::default(), Side::Agent);
+    let (_agent, driver, mut received) = connect(b, Limits::default(), Side::Agent);
     tokio::spawn(driver);
     let call = client.call("a", &());
-    drop(heard.request().await.2);
+    drop(received.request().await.2);
     let Err(CallError::Refused(error)) = call.await else { panic!() };
     assert_eq!((error.code, error.message.as_str()), (-32603, "the handler ended without an answer"));
     // So does one whose handler panicked.
     let call = client.call("a", &());
-    let (_, _, responder) = heard.request().await;
+    let (_, _, responder) = received.request().await;
     let handler = tokio::spawn(async move {
         let _responder = responder;
         panic!("the handler's own failure");
@@ -115,7 +115,7 @@ async fn calls_cross_and_are_answered_in_any_order() {
 #[tokio::test]
 async fn callbacks_run_in_the_order_of_the_wire() {
     let (link, mut wire) = Wire::new();
-    let (peer, driver, mut heard) = connect(link, Limits::default(), Side::Client);
+    let (peer, driver, mut received) = connect(link, Limits::default(), Side::Client);
     tokio::spawn(driver);
     let order = Arc::new(Mutex::new(Vec::new()));
     for n in 0..3 {
@@ -132,8 +132,8 @@ async fn callbacks_run_in_the_order_of_the_wire() {
          {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n{\"jsonrpc\":\"2.0\",\"method\":\"after\"}\n",
     )
     .await;
-    heard.notification().await;
-    heard.notification().await;
+    received.notification().await;
+    received.notification().await;
     let expected = [(2, "2".to_owned()), (0, "0".to_owned()), (1, "1".to_owned())];
     assert_eq!(*order.lock().unwrap(), expected);
 }
@@ -142,20 +142,20 @@ async fn callbacks_run_in_the_order_of_the_wire() {
 async fn open_requests_are_capped() {
     let limits = Limits::default().open_requests(2);
     let (link, mut wire) = Wire::new();
-    let (peer, driver, mut heard) = connect(link, limits, Side::Agent);
+    let (peer, driver, mut received) = connect(link, limits, Side::Agent);
     tokio::spawn(driver);
     for id in 0..3 {
         wire.write(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"a\"}}\n")).await;
     }
-    let (_, _, first) = heard.request().await;
-    let (_, _, _second) = heard.request().await;
-    heard.noise().await;
+    let (_, _, first) = received.request().await;
+    let (_, _, _second) = received.request().await;
+    received.noise().await;
     let refused = wire.json().await;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(2), &json!(-32603)));
     first.ok(&());
     wire.json().await;
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"a\"}\n").await;
-    heard.request().await;
+    received.request().await;
     // Ours are capped as well.
     let _calls = [peer.call("b", &()), peer.call("b", &())];
     assert!(matches!(peer.call("b", &()).await, Err(CallError::Encode(RequestError::TooMany))));

@@ -5,9 +5,9 @@ use attache_conn::{CallError, Limits, Reason, Side};
 use tokio::io::AsyncWriteExt;
 
 #[tokio::test]
-async fn a_peer_that_goes_fails_what_waits_for_it() {
+async fn a_disconnect_fails_open_calls() {
     let (link, mut wire) = Wire::new();
-    let (peer, driver, mut heard) = connect(link, Limits::default(), Side::Client);
+    let (peer, driver, mut received) = connect(link, Limits::default(), Side::Client);
     let driver = tokio::spawn(driver);
     let call = peer.call("a", &());
     let (sender, answered) = tokio::sync::oneshot::channel();
@@ -16,7 +16,7 @@ async fn a_peer_that_goes_fails_what_waits_for_it() {
     drop(wire);
     assert!(matches!(call.await, Err(CallError::Closed(closed)) if closed.reason == Reason::Eof));
     assert!(matches!(answered.await.unwrap(), Err(CallError::Closed(_))));
-    assert_eq!(heard.closed().await.reason, Reason::Eof);
+    assert_eq!(received.closed().await.reason, Reason::Eof);
     assert_eq!(driver.await.unwrap().to_string(), "the agent closed the connection");
     assert_eq!(peer.closed().await.reason, Reason::Eof);
     assert!(peer.is_closed());
@@ -27,9 +27,9 @@ async fn a_peer_that_goes_fails_what_waits_for_it() {
 }
 
 #[tokio::test]
-async fn what_a_peer_said_before_it_went_is_heard() {
+async fn messages_before_a_disconnect_are_delivered() {
     let (link, mut wire) = Wire::new();
-    let (peer, driver, mut heard) = connect(link, Limits::default(), Side::Client);
+    let (peer, driver, mut received) = connect(link, Limits::default(), Side::Client);
     let call = peer.call("a", &());
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":7}\n{\"jsonrpc\":\"2.0\",\"method\":\"last\"}\n")
         .await;
@@ -38,20 +38,20 @@ async fn what_a_peer_said_before_it_went_is_heard() {
     let closed = driver.await;
     assert_eq!(closed.reason, Reason::Eof, "its end explains more than a broken pipe");
     assert_eq!(call.await.unwrap().get(), "7");
-    assert_eq!(heard.notification().await.0, "last");
+    assert_eq!(received.notification().await.0, "last");
 }
 
 #[tokio::test]
 async fn half_a_line_at_the_end_is_reported() {
     let (link, mut wire) = Wire::new();
-    let (_peer, driver, mut heard) = connect(link, Limits::default(), Side::Client);
+    let (_peer, driver, mut received) = connect(link, Limits::default(), Side::Client);
     wire.write("{\"jsonrpc\":\"2.0\",\"method\":\"whole\"}\n{\"jsonrpc\":\"2.0\",\"meth").await;
     drop(wire);
     let closed = driver.await;
     assert_eq!(closed.reason, Reason::HalfLine("{\"jsonrpc\":\"2.0\",\"meth".to_owned()));
     assert!(closed.to_string().contains("in the middle of a line"), "{closed}");
-    assert_eq!(heard.notification().await.0, "whole");
-    assert!(matches!(heard.next().await, Said::Closed(_)));
+    assert_eq!(received.notification().await.0, "whole");
+    assert!(matches!(received.next().await, Said::Closed(_)));
 }
 
 #[tokio::test]
@@ -64,15 +64,15 @@ async fn blanks_at_the_end_are_no_half_line() {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_the_end_of_input_is_answered() {
+async fn requests_before_the_end_of_input_are_answered() {
     // shows STDIO-10: printf '…' | agent
     let (link, mut wire) = Wire::new();
-    let (peer, driver, mut heard) = connect(link, Limits::default(), Side::Agent);
+    let (peer, driver, mut received) = connect(link, Limits::default(), Side::Agent);
     let driver = tokio::spawn(driver);
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n").await;
     wire.output.shutdown().await.unwrap();
-    let (_, _, responder) = heard.request().await;
-    heard.closed().await;
+    let (_, _, responder) = received.request().await;
+    received.closed().await;
     responder.cancellation().cancelled().await;
     peer.notify("update", &()).await.unwrap();
     assert!(matches!(peer.call("read", &()).await, Err(CallError::Closed(_))), "no answer could come");
@@ -86,12 +86,12 @@ async fn what_was_asked_before_the_end_of_input_is_answered() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_never_answers_does_not_hold_the_end() {
     let (link, mut wire) = Wire::new();
-    let (_peer, driver, mut heard) = connect(link, Limits::default(), Side::Agent);
+    let (_peer, driver, mut received) = connect(link, Limits::default(), Side::Agent);
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n").await;
     wire.output.shutdown().await.unwrap();
     assert_eq!(driver.await.reason, Reason::Eof);
-    let (_, _, late) = heard.request().await;
-    late.ok(&"nobody hears this");
+    let (_, _, late) = received.request().await;
+    late.ok(&"too late");
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,7 +114,7 @@ async fn a_dropped_driver_ends_everything() {
 }
 
 #[tokio::test]
-async fn a_panic_in_dispatch_ends_the_connection_and_nobody_hangs() {
+async fn a_panic_in_dispatch_ends_the_connection_and_all_waits() {
     struct Bomb;
     impl attache_conn::Dispatch for Bomb {
         fn request(&mut self, _: attache_conn::IncomingRequest<'_>) {}

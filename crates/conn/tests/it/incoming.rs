@@ -196,27 +196,27 @@ async fn requests_are_refused_before_their_handler_gets_them() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_asked_for_late_knows_what_happened() {
+async fn a_late_token_is_already_cancelled() {
     // shows CANCEL-15
     let (link, mut wire) = Wire::new();
-    let (_peer, driver, mut heard) = connect(link, Limits::default(), Side::Agent);
+    let (_peer, driver, mut received) = connect(link, Limits::default(), Side::Agent);
     tokio::spawn(driver);
     for id in 1..=3 {
         wire.write(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"a\",\"params\":{{}}}}\n")).await;
     }
     let [(_, _, first), (_, _, second), (_, _, third)] =
-        [heard.request().await, heard.request().await, heard.request().await];
+        [received.request().await, received.request().await, received.request().await];
     wire.write("{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":1}}\n").await;
     wire.write("{\"jsonrpc\":\"2.0\",\"method\":\"b\"}\n").await;
-    heard.notification().await;
+    received.notification().await;
     assert!(first.cancellation().is_cancelled());
     assert!(!second.cancellation().is_cancelled());
-    // One token for one request, whoever asks.
+    // One token per request.
     let (one, same) = (second.cancellation(), second.cancellation());
     one.cancel();
     assert!(same.is_cancelled());
-    // What is over before anybody asked is over for those who ask.
+    // A token of a request that is over is cancelled.
     drop(wire);
-    heard.closed().await;
+    received.closed().await;
     assert!(third.cancellation().is_cancelled());
 }

@@ -1,4 +1,4 @@
-//! A dispatch that records what it is told and lets the test decide about answers.
+//! A dispatch that records messages and lets the test respond.
 
 use attache_conn::{
     Closed, Dispatch, Driver, IncomingNotification, IncomingRequest, Limits, Link, Peer, Responder, Side,
@@ -24,9 +24,9 @@ const RECORDED: usize = 10_000;
 impl Recorder {
     fn record(&self, said: Said) {
         match self.0.try_send(said) {
-            // The test has heard enough.
+            // The test has received enough.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
-            Err(mpsc::error::TrySendError::Full(said)) => panic!("nobody listens: {said:?}"),
+            Err(mpsc::error::TrySendError::Full(said)) => panic!("the queue of the test is full: {said:?}"),
         }
     }
 }
@@ -60,9 +60,9 @@ impl Dispatch for Recorder {
 }
 
 /// What the other end said, in order.
-pub struct Heard(mpsc::Receiver<Said>);
+pub struct Received(mpsc::Receiver<Said>);
 
-impl Heard {
+impl Received {
     pub async fn next(&mut self) -> Said {
         self.0.recv().await.expect("the dispatch is gone")
     }
@@ -100,10 +100,10 @@ impl Heard {
     }
 }
 
-pub fn connect(link: Link, limits: Limits, side: Side) -> (Peer, Driver, Heard) {
+pub fn connect(link: Link, limits: Limits, side: Side) -> (Peer, Driver, Received) {
     let (sender, receiver) = mpsc::channel(RECORDED);
     let (peer, driver) = open(link, limits, side, |_| Recorder(sender));
-    (peer, driver, Heard(receiver))
+    (peer, driver, Received(receiver))
 }
 
 /// A connection whose other end is the test itself, byte by byte.

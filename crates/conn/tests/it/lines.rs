@@ -1,71 +1,71 @@
 //! What a line is, and what happens to those that are not messages.
 
-use crate::kit::{Heard, Wire, connect};
+use crate::kit::{Received, Wire, connect};
 use attache_conn::{CallError, Limits, Peer, Side};
 use serde_json::json;
 
-fn agent(limits: Limits) -> (Peer, Heard, Wire) {
+fn agent(limits: Limits) -> (Peer, Received, Wire) {
     on_side(limits, Side::Agent)
 }
 
-fn on_side(limits: Limits, side: Side) -> (Peer, Heard, Wire) {
+fn on_side(limits: Limits, side: Side) -> (Peer, Received, Wire) {
     let (link, wire) = Wire::new();
-    let (peer, driver, heard) = connect(link, limits, side);
+    let (peer, driver, received) = connect(link, limits, side);
     tokio::spawn(driver);
-    (peer, heard, wire)
+    (peer, received, wire)
 }
 
 #[tokio::test]
 async fn lines_end_at_the_line_feed_and_nowhere_else() {
     // shows STDIO-04, STDIO-11, STDIO-16
-    let (_peer, mut heard, mut wire) = agent(Limits::default());
+    let (_peer, mut received, mut wire) = agent(Limits::default());
     let text = "a\u{2028}b\u{2029}c\u{85}d\u{c}e\u{b}";
     let text = text.replace('\u{c}', "\\f").replace('\u{b}', "\\u000b");
     let line = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{{"t":"{text}"}}}}"#);
     wire.write(format!("\n  \n{line}\r\n\r\n{line}\n")).await;
     for _ in 0..2 {
-        let (method, params) = heard.notification().await;
+        let (method, params) = received.notification().await;
         assert_eq!((method.as_str(), params), ("m", format!(r#"{{"t":"{text}"}}"#)));
     }
 }
 
 #[tokio::test]
 async fn a_line_may_come_byte_by_byte() {
-    let (_peer, mut heard, mut wire) = agent(Limits::default());
+    let (_peer, mut received, mut wire) = agent(Limits::default());
     for byte in "{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{\"t\":\"é\"}}\n".as_bytes() {
         wire.write([*byte]).await;
         tokio::task::yield_now().await;
     }
-    assert_eq!(heard.notification().await.1, r#"{"t":"é"}"#);
+    assert_eq!(received.notification().await.1, r#"{"t":"é"}"#);
 }
 
 #[tokio::test]
 async fn a_line_may_be_long() {
     // shows STDIO-11
-    let (_peer, mut heard, mut wire) = agent(Limits::default());
+    let (_peer, mut received, mut wire) = agent(Limits::default());
     let text = "x".repeat(10 << 20);
     let sent = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{{\"t\":\"{text}\"}}}}\n");
     let writing = tokio::spawn(async move {
         wire.write(sent).await;
         wire
     });
-    assert_eq!(heard.notification().await.1.len(), text.len() + 8);
+    assert_eq!(received.notification().await.1.len(), text.len() + 8);
     let mut wire = writing.await.unwrap();
     wire.write("{\"jsonrpc\":\"2.0\",\"method\":\"small\"}\n").await;
-    assert_eq!(heard.notification().await.0, "small");
+    assert_eq!(received.notification().await.0, "small");
 }
 
 #[tokio::test]
-async fn after_a_line_that_is_too_long_life_goes_on() {
+async fn a_line_that_is_too_long_does_not_end_the_connection() {
     let limits = Limits::default().frame(1000);
-    let (_peer, mut heard, mut wire) = agent(limits);
+    let (_peer, mut received, mut wire) = agent(limits);
     // One that is read in one piece, one that is not, and one that is just short enough.
     for size in [1001usize, 300_000] {
         let begin = "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"m\",\"params\":{\"t\":\"";
         let line = format!("{begin}{}\"}}}}\n", "x".repeat(size - begin.len() - 3));
         assert_eq!(line.len(), size + 1);
         wire.write(line).await;
-        let (head, why) = heard.noise().await;
+        let (head, why) = received.noise().await;
         assert!(head.starts_with("{\"jsonrpc\"") && head.len() <= 512);
         assert_eq!(why, format!("a message of {size} bytes is larger than 1000 bytes"));
         let answer = wire.json().await;
@@ -74,19 +74,19 @@ async fn after_a_line_that_is_too_long_life_goes_on() {
     let fits = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\"}}\n", "m".repeat(1000 - 29));
     assert_eq!(fits.len(), 1001);
     wire.write(fits).await;
-    assert_eq!(heard.notification().await.0.len(), 1000 - 29);
+    assert_eq!(received.notification().await.0.len(), 1000 - 29);
 }
 
 #[tokio::test]
 async fn an_answer_that_is_too_long_fails_its_call() {
     let limits = Limits::default().frame(1000);
-    let (peer, mut heard, mut wire) = on_side(limits, Side::Client);
+    let (peer, mut received, mut wire) = on_side(limits, Side::Client);
     let call = peer.call("a", &());
     assert_eq!(wire.json().await["id"], 0);
     wire.write(format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":\"{}\"}}\n", "x".repeat(2000))).await;
     let Err(CallError::Refused(error)) = call.await else { panic!() };
     assert!(error.message.contains("larger than 1000 bytes"), "{error}");
-    heard.noise().await;
+    received.noise().await;
     peer.notify("next", &()).await.unwrap();
     assert_eq!(wire.json().await["method"], "next", "an answer is not answered");
 }
@@ -94,35 +94,35 @@ async fn an_answer_that_is_too_long_fails_its_call() {
 #[tokio::test]
 async fn depth_is_limited() {
     let limits = Limits::default().depth(8);
-    let (_peer, mut heard, mut wire) = agent(limits);
+    let (_peer, mut received, mut wire) = agent(limits);
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     wire.write(format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{{\"x\":{deep}}}}}\n"))
         .await;
-    heard.noise().await;
+    received.noise().await;
     assert_eq!(wire.json().await["error"]["code"], -32602);
     wire.write("{\"jsonrpc\":\"2.0\",\"method\":\"next\"}\n").await;
-    heard.notification().await;
+    received.notification().await;
 }
 
 #[tokio::test]
 async fn an_agent_answers_noise() {
     // shows RPC-09, RPC-10, STDIO-01
-    let (_peer, mut heard, mut wire) = agent(Limits::default());
+    let (_peer, mut received, mut wire) = agent(Limits::default());
     for (line, code) in [(&b"hello\n"[..], -32700), (b"{\"a\":\"\xff\"}\n", -32700), (b"[]\n", -32600)] {
         wire.write(line).await;
-        heard.noise().await;
+        received.noise().await;
         let answer = wire.json().await;
         assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &json!(null)));
     }
 }
 
 #[tokio::test]
-async fn a_client_reports_log_lines_and_answers_what_was_meant_for_it() {
-    let (_peer, mut heard, mut wire) = on_side(Limits::default(), Side::Client);
+async fn a_client_reports_log_lines_and_answers_malformed_messages() {
+    let (_peer, mut received, mut wire) = on_side(Limits::default(), Side::Client);
     wire.write("starting up\n[debug] ready\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n{oops\n").await;
-    assert_eq!(heard.noise().await.0, "starting up");
-    assert_eq!(heard.noise().await.0, "[debug] ready");
-    assert_eq!(heard.notification().await.0, "m");
-    assert_eq!(heard.noise().await.0, "{oops");
+    assert_eq!(received.noise().await.0, "starting up");
+    assert_eq!(received.noise().await.0, "[debug] ready");
+    assert_eq!(received.notification().await.0, "m");
+    assert_eq!(received.noise().await.0, "{oops");
     assert_eq!(wire.json().await["error"]["code"], -32700, "and nothing before that");
 }

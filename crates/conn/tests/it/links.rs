@@ -41,10 +41,10 @@ async fn memory() {
 }
 
 #[tokio::test]
-async fn a_tap_hears_every_line_in_the_order_of_the_wire() {
+async fn a_tap_gets_every_line_in_wire_order() {
     let (link, mut other) = crate::kit::Wire::new();
-    let heard = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let tape = heard.clone();
+    let received = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let tape = received.clone();
     let link = link.tap(move |flow, line| {
         tape.lock().unwrap().push((flow, String::from_utf8(line.to_vec()).unwrap()));
     });
@@ -52,20 +52,20 @@ async fn a_tap_hears_every_line_in_the_order_of_the_wire() {
     let driver = tokio::spawn(driver);
     let call = peer.call("ask", &json!({}));
     assert_eq!(other.line().await, r#"{"jsonrpc":"2.0","id":0,"method":"ask","params":{}}"#);
-    // A line that is no message is heard too, and the end of a line is not.
+    // A line that is no message is received too, and the end of a line is not.
     other.write("a log line\r\n{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":1}\n").await;
     at_client.noise().await;
     assert_eq!(call.await.unwrap().get(), "1");
     peer.close();
     driver.await.unwrap();
-    let heard = heard.lock().unwrap();
+    let received = received.lock().unwrap();
     let expected = [
         (Flow::Out, r#"{"jsonrpc":"2.0","id":0,"method":"ask","params":{}}"#),
         (Flow::In, "a log line"),
         (Flow::In, r#"{"jsonrpc":"2.0","id":0,"result":1}"#),
     ];
-    let heard: Vec<(Flow, &str)> = heard.iter().map(|(flow, line)| (*flow, line.as_str())).collect();
-    assert_eq!(heard, expected);
+    let received: Vec<(Flow, &str)> = received.iter().map(|(flow, line)| (*flow, line.as_str())).collect();
+    assert_eq!(received, expected);
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn unix_socket() {
     let dir = std::env::temp_dir().join(format!("attache-conn-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let path = dir.join("socket");
-    // A socket that nobody listens on any more does not get in the way, one that is in use does.
+    // A stale socket is replaced; one that is in use is an error.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let listener = attache_conn::listen_unix(&path).unwrap();
     let (a, b) = tokio::join!(Link::unix(&path), listener.accept());
@@ -170,7 +170,7 @@ async fn whole_frames() {
 }
 
 #[tokio::test]
-async fn halves_for_those_who_forward() {
+async fn a_link_splits_into_halves() {
     let (a, b) = Link::pair();
     let (mut reader, _writer) = a.split();
     let (_reader, mut writer) = b.split();
@@ -201,14 +201,14 @@ mod child {
     }
 
     #[tokio::test]
-    async fn a_child_that_fails_says_why() {
+    async fn a_failed_child_is_reported_with_its_stderr() {
         let link = shell("echo 'no such model' >&2; exit 3");
-        let (peer, driver, mut heard) = connect(link, Limits::default(), Side::Client);
+        let (peer, driver, mut received) = connect(link, Limits::default(), Side::Client);
         let driver = tokio::spawn(driver);
         let Err(CallError::Closed(closed)) = peer.call("initialize", &()).await else { panic!() };
         assert_eq!(closed.exit.unwrap().code(), Some(3));
         assert_eq!(closed.to_string(), "the agent ended (exit code 3); stderr: no such model");
-        assert_eq!(heard.closed().await.exit.unwrap().code(), Some(3));
+        assert_eq!(received.closed().await.exit.unwrap().code(), Some(3));
         assert_eq!(driver.await.unwrap().exit.unwrap().code(), Some(3));
     }
 
@@ -224,7 +224,7 @@ mod child {
     }
 
     #[tokio::test]
-    async fn a_child_leaves_when_we_close() {
+    async fn a_child_exits_when_the_link_is_closed() {
         // shows STDIO-10: its input ends, and it may say a last word
         let link = shell(
             "cat >/dev/null; i=0; while [ $i -lt 3000 ]; do echo '{\"jsonrpc\":\"2.0\",\"method\":\"bye\"}'; i=$((i+1)); done",
@@ -239,14 +239,14 @@ mod child {
     }
 
     #[tokio::test]
-    async fn a_child_that_prints_first_is_heard_later() {
+    async fn output_before_the_first_message_is_skipped() {
         // shows STDIO-07 on the way: much stderr, and log lines on stdout
         let script = "head -c 1000000 /dev/zero | tr '\\0' e >&2; echo 'loading…'; read line; \
                       echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}'; cat >/dev/null";
-        let (peer, driver, mut heard) = connect(shell(script), Limits::default(), Side::Client);
+        let (peer, driver, mut received) = connect(shell(script), Limits::default(), Side::Client);
         tokio::spawn(driver);
         assert_eq!(peer.call("initialize", &()).await.unwrap().get(), "{}");
-        assert_eq!(heard.noise().await.0, "loading…");
+        assert_eq!(received.noise().await.0, "loading…");
         peer.close();
         peer.closed().await;
     }

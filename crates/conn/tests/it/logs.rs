@@ -71,7 +71,7 @@ fn alone() {
     tracing::subscriber::with_default(log.clone(), || {
         runtime.block_on(async {
             let (link, mut wire) = Wire::new();
-            let (peer, driver, mut heard) = connect(link, Limits::default(), Side::Client);
+            let (peer, driver, mut received) = connect(link, Limits::default(), Side::Client);
             let driver = tokio::spawn(driver);
             let call = peer.call("outgoing/call", &json!({"key": "s3cret"}));
             peer.notify("outgoing/note", &json!({"key": "s3cret"})).await.unwrap();
@@ -81,10 +81,10 @@ fn alone() {
             call.await.unwrap();
             wire.write("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"m\",\"params\":{\"k\":\"s3cret\"}}\n")
                 .await;
-            heard.request().await.2.ok("s3cret");
+            received.request().await.2.ok("s3cret");
             wire.line().await;
             wire.write("{\"s3cret\"}\n").await;
-            heard.noise().await;
+            received.noise().await;
             peer.close();
             driver.await.unwrap();
         });

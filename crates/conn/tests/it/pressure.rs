@@ -1,4 +1,4 @@
-//! Everything at once, on several threads, with hardly any room: what must not happen is that somebody is forgotten.
+//! Everything at once, on several threads, with hardly any room: no waiter must be forgotten.
 
 use attache_conn::{Dispatch, IncomingNotification, IncomingRequest, Limits, Link, Peer, Side, open};
 use serde_json::json;
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const TASKS: usize = 8;
 const EACH: usize = 300;
 
-/// Answers some requests at once and some from a task, counts notifications, and lets go of what it was told to queue
+/// Answers some requests at once and some from a task, counts notifications, and releases the queued bytes
 /// from another task, so that the reader has to rest and to be woken.
 struct Busy {
     peer: Peer,
-    heard: Arc<AtomicUsize>,
+    received: Arc<AtomicUsize>,
 }
 
 impl Dispatch for Busy {
@@ -30,7 +30,7 @@ impl Dispatch for Busy {
     }
 
     fn notification(&mut self, notification: IncomingNotification<'_>) {
-        self.heard.fetch_add(1, Ordering::SeqCst);
+        self.received.fetch_add(1, Ordering::SeqCst);
         let bytes = notification.open().unwrap().unwrap().get().len();
         let peer = self.peer.clone();
         peer.backlog().add(bytes);
@@ -43,16 +43,16 @@ impl Dispatch for Busy {
 
 fn busy(link: Link, side: Side) -> (Peer, Arc<AtomicUsize>, tokio::task::JoinHandle<attache_conn::Closed>) {
     let limits = Limits::default().write_buffer(2000).queued(500).queued_hard(100_000);
-    let heard = Arc::new(AtomicUsize::new(0));
+    let received = Arc::new(AtomicUsize::new(0));
     let (peer, driver) =
-        open(link, limits, side, |peer| Busy { peer: peer.clone(), heard: Arc::clone(&heard) });
-    (peer, heard, tokio::spawn(driver))
+        open(link, limits, side, |peer| Busy { peer: peer.clone(), received: Arc::clone(&received) });
+    (peer, received, tokio::spawn(driver))
 }
 
 async fn talk(peer: Peer, who: usize) {
     for n in 0..EACH {
         let params = json!({ "who": who, "n": n, "text": "x".repeat(n % 50) });
-        peer.notify("tell", &params).await.unwrap();
+        peer.notify("report", &params).await.unwrap();
         let call = peer.call("ask", &params);
         if n.is_multiple_of(7) {
             drop(call);
@@ -64,7 +64,7 @@ async fn talk(peer: Peer, who: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nobody_is_forgotten() {
+async fn every_waiter_is_woken() {
     let (a, b) = Link::pair();
     let (client, at_client, client_driver) = busy(a, Side::Client);
     let (agent, at_agent, agent_driver) = busy(b, Side::Agent);
@@ -76,7 +76,7 @@ async fn nobody_is_forgotten() {
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }
-    // The last answer came behind everything else, so all of it was heard.
+    // The last answer came behind everything else, so all of it was received.
     client.call("ask", &json!({})).await.unwrap();
     agent.call("ask", &json!({})).await.unwrap();
     assert_eq!(at_client.load(Ordering::SeqCst), TASKS * EACH);

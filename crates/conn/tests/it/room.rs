@@ -31,7 +31,7 @@ fn producer(peer: &Peer) -> (tokio::task::JoinHandle<CallError>, Arc<AtomicUsize
 async fn producers_wait_and_answers_do_not() {
     let limits = Limits::default().write_buffer(10_000);
     let (link, mut wire) = Wire::with_room(1000);
-    let (peer, driver, mut heard) = connect(link, limits, Side::Agent);
+    let (peer, driver, mut received) = connect(link, limits, Side::Agent);
     tokio::spawn(driver);
     let (mut task, taken) = producer(&peer);
     timeout(IDLE, &mut task).await.expect_err("it waits for room");
@@ -39,7 +39,7 @@ async fn producers_wait_and_answers_do_not() {
     assert!((60..300).contains(&before), "memory is bounded: {before} messages were taken");
     // A request that comes now is answered behind what is queued, but the answer does not wait for room.
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n").await;
-    heard.request().await.2.ok(&"answer");
+    received.request().await.2.ok(&"answer");
     timeout(IDLE, &mut task).await.expect_err("it still waits");
     assert_eq!(taken.load(Ordering::SeqCst), before);
     // Reading brings everything, in order, and lets the producer go on.
@@ -63,7 +63,7 @@ async fn producers_wait_and_answers_do_not() {
 async fn a_peer_that_asks_and_never_reads_is_not_served_for_ever() {
     let limits = Limits::default().unsent_hard(10_000);
     let (link, mut wire) = Wire::with_room(1000);
-    let (_peer, driver, mut heard) = connect(link, limits, Side::Agent);
+    let (_peer, driver, mut received) = connect(link, limits, Side::Agent);
     tokio::spawn(driver);
     let mut asked = 0usize;
     while timeout(IDLE, wire.write(format!("{{\"jsonrpc\":\"2.0\",\"id\":{asked},\"method\":\"a\"}}\n")))
@@ -73,7 +73,7 @@ async fn a_peer_that_asks_and_never_reads_is_not_served_for_ever() {
         asked += 1;
         assert!(asked < 2000, "memory is not bounded");
         tokio::task::yield_now().await;
-        while let Some(crate::kit::Said::Request(_, _, responder)) = heard.try_next() {
+        while let Some(crate::kit::Said::Request(_, _, responder)) = received.try_next() {
             responder.ok(&"x".repeat(100));
         }
     }
@@ -83,7 +83,7 @@ async fn a_peer_that_asks_and_never_reads_is_not_served_for_ever() {
     let mut input = wire.input;
     let mut answers = 0;
     loop {
-        while let Some(said) = heard.try_next() {
+        while let Some(said) = received.try_next() {
             if let crate::kit::Said::Request(_, _, responder) = said {
                 responder.ok(&"x".repeat(100));
             }
@@ -113,7 +113,7 @@ async fn producers_take_turns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stops_waiting_does_not_hold_up_the_others() {
+async fn a_dropped_waiter_does_not_block_the_others() {
     let limits = Limits::default().write_buffer(1000);
     let (link, mut wire) = Wire::with_room(100);
     let (peer, driver, _heard) = connect(link, limits, Side::Agent);
@@ -146,12 +146,12 @@ async fn who_stops_waiting_does_not_hold_up_the_others() {
 #[tokio::test]
 async fn a_plain_loop_of_notifications_does_not_starve_the_reader() {
     let (link, mut wire) = Wire::new();
-    let (peer, driver, mut heard) = connect(link, Limits::default(), Side::Agent);
+    let (peer, driver, mut received) = connect(link, Limits::default(), Side::Agent);
     tokio::spawn(driver);
     let (_task, _) = producer(&peer);
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n").await;
     tokio::spawn(async move {
-        heard.request().await.2.ok(&"answer");
+        received.request().await.2.ok(&"answer");
     });
     while wire.json().await["result"] != "answer" {}
 }

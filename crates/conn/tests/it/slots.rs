@@ -6,18 +6,18 @@ use std::task::{Context, Poll, Waker};
 
 use attache_conn::{Limits, Peer, ResponseSlot, Side};
 
-use crate::kit::{Heard, Said, Wire, connect};
+use crate::kit::{Received, Said, Wire, connect};
 
 /// Whether a future is ready when it is polled once.
 fn is_ready<F: Future>(future: F) -> bool {
     matches!(pin!(future).poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(_))
 }
 
-fn start(limits: Limits, room: usize) -> (Peer, Wire, Heard) {
+fn start(limits: Limits, room: usize) -> (Peer, Wire, Received) {
     let (link, wire) = Wire::with_room(room);
-    let (peer, driver, heard) = connect(link, limits, Side::Client);
+    let (peer, driver, received) = connect(link, limits, Side::Client);
     tokio::spawn(driver);
-    (peer, wire, heard)
+    (peer, wire, received)
 }
 
 async fn entered(peer: &Peer) -> ResponseSlot {
@@ -47,7 +47,7 @@ async fn few_enter_at_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn one_that_gives_up_passes_its_turn_on() {
+async fn a_dropped_waiter_passes_its_slot_on() {
     let (peer, _wire, _heard) = start(Limits::default().large_responses(1), 1000);
     let one = entered(&peer).await;
     let (second, third) = (peer.response_slot(), peer.response_slot());
@@ -67,11 +67,11 @@ async fn one_that_gives_up_passes_its_turn_on() {
 }
 
 #[tokio::test]
-async fn nobody_begins_while_much_waits_to_be_written() {
+async fn no_handler_starts_while_the_write_buffer_is_full() {
     let limits = Limits::default().response_bytes(10_000);
-    let (peer, mut wire, mut heard) = start(limits, 100);
+    let (peer, mut wire, mut received) = start(limits, 100);
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n").await;
-    let (_, _, responder) = heard.request().await;
+    let (_, _, responder) = received.request().await;
     responder.ok(&"x".repeat(20_000));
     let slot = peer.response_slot();
     assert!(!is_ready(slot.enter()));
@@ -131,7 +131,7 @@ async fn a_pause_lets_others_in() {
 #[tokio::test]
 async fn the_end_of_the_connection_ends_every_wait() {
     let limits = Limits::default().large_responses(1).response_bytes(100);
-    let (peer, wire, mut heard) = start(limits, 1000);
+    let (peer, wire, mut received) = start(limits, 1000);
     let first = entered(&peer).await;
     first.reserve(100).await;
     let (second, third) = (peer.response_slot(), peer.response_slot());
@@ -140,7 +140,7 @@ async fn the_end_of_the_connection_ends_every_wait() {
     tokio::task::yield_now().await;
     assert!(!enters.is_finished() && !reserves.is_finished());
     drop(wire);
-    heard.closed().await;
+    received.closed().await;
     enters.await.unwrap();
     reserves.await.unwrap();
 }
@@ -148,7 +148,7 @@ async fn the_end_of_the_connection_ends_every_wait() {
 #[tokio::test]
 async fn open_requests_are_bounded_by_their_bytes() {
     let limits = Limits::default().open_request_bytes(1000);
-    let (_peer, mut wire, mut heard) = start(limits, 64 << 10);
+    let (_peer, mut wire, mut received) = start(limits, 64 << 10);
     let request = |id: u32, length: usize| {
         format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"a\",\"params\":{{\"x\":\"{}\"}}}}\n",
@@ -157,17 +157,17 @@ async fn open_requests_are_bounded_by_their_bytes() {
     };
     // One by itself may be as large as a frame.
     wire.write(request(1, 5000)).await;
-    let (_, _, first) = heard.request().await;
+    let (_, _, first) = received.request().await;
     wire.write(request(2, 10)).await;
     let refusal = wire.json().await;
     assert_eq!((refusal["id"].as_u64(), refusal["error"]["code"].as_i64()), (Some(2), Some(-32603)));
     assert!(refusal["error"]["message"].as_str().unwrap().contains("too many bytes of requests are open"));
-    assert!(matches!(heard.next().await, Said::Noise(..)));
+    assert!(matches!(received.next().await, Said::Noise(..)));
     first.ok(&1);
     assert_eq!(wire.json().await["id"], 1);
     for id in 3..6 {
         wire.write(request(id, 200)).await;
-        let (_, _, responder) = heard.request().await;
+        let (_, _, responder) = received.request().await;
         // A request that is dropped is answered, and does not count any more.
         drop(responder);
         assert_eq!(wire.json().await["id"], id);

@@ -36,7 +36,7 @@ fn role_of_an_agent() {
         assert_eq!(second.next().await.unwrap(), None, "the streams have one owner");
         let mut inherited = String::new();
         std::io::stdin().read_to_string(&mut inherited).unwrap();
-        assert_eq!(inherited, "", "nobody else reads the stream");
+        assert_eq!(inherited, "", "the child does not read the stream");
         driver.await
     });
     std::process::exit(if closed.reason == Reason::Eof { 0 } else { 1 });
@@ -44,7 +44,7 @@ fn role_of_an_agent() {
 
 /// Only what is JSON, since the test harness of the child prints before the agent begins.
 async fn echoes(link: Link) {
-    let (peer, driver, mut heard) = connect(link, Limits::default(), Side::Client);
+    let (peer, driver, mut received) = connect(link, Limits::default(), Side::Client);
     let driver = tokio::spawn(driver);
     let big = "x".repeat(200_000);
     for n in 0..5 {
@@ -54,7 +54,7 @@ async fn echoes(link: Link) {
     }
     peer.close();
     driver.await.unwrap();
-    while let Some(said) = heard.try_next() {
+    while let Some(said) = received.try_next() {
         assert!(!format!("{said:?}").contains("this is not a message"), "stdout is protected (STDIO-08)");
     }
 }

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use attache_conn::process::{Child, Command};
 
-use crate::heard;
 use crate::orphans::{ARGS, BYSTANDER, HOW, SCRIPT};
 use crate::proc::{self, Mark};
+use crate::wait_for_output;
 
-/// A directory in which a daemon is told to begin, and tells that its attack is done.
+/// A directory with pipes that start a daemon and report the end of its attack.
 struct Stage {
     mark: Mark,
     dir: PathBuf,
@@ -30,7 +30,7 @@ impl Stage {
         Stage { mark, dir }
     }
 
-    /// A program with a daemon that attacks once it is told to. In `attack`, `$inner` and `$outer` are the guardians, `$ours`
+    /// A program with a daemon that attacks on request. In `attack`, `$inner` and `$outer` are the guardians, `$ours`
     /// is the process that started everything.
     fn script(&self, attack: &str) -> String {
         format!(
@@ -68,13 +68,13 @@ impl Stage {
     /// Starts it in this process. Returns the child and its guardians, the inner one first.
     async fn start(&self, attack: &str) -> (Child, [u32; 2]) {
         let mut child = self.command(attack).spawn().unwrap();
-        heard(&mut child, &["main"]).await;
+        wait_for_output(&mut child, &["main"]).await;
         self.mark.await_count(2);
         let inner = proc::parent(child.guard.pid());
         (child, [inner, proc::parent(inner)])
     }
 
-    /// Tells the daemon to begin. Both sides wait for the other to open the pipe.
+    /// Starts the daemon's attack. Both sides wait for the other to open the pipe.
     fn begin(&self) {
         fs::write(self.dir.join("go"), "go\n").unwrap();
     }
@@ -159,7 +159,7 @@ async fn guardians_that_may_open_no_files() {
         .await;
 }
 
-/// Processes that are gone as soon as they have forked once: whoever reads a list of them, reads old news.
+/// Processes that are gone as soon as they have forked once: a list of them is always outdated.
 const COMETS: &str = "comet() { comet & }; for i in 1 2 3 4; do comet; done";
 
 #[tokio::test]
@@ -173,14 +173,14 @@ async fn comets_after_an_attack() {
 async fn a_killed_guardian_of_a_terminal() {
     for guardian in ["$inner", "$outer"] {
         let stage = Stage::new();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, printed) = std::sync::mpsc::channel();
         let on_event = move |event: attache_conn::process::PtyEvent<'_>| {
             if let attache_conn::process::PtyEvent::Output(bytes) = event {
-                let _ = tell.send(bytes.to_vec());
+                let _ = sender.send(bytes.to_vec());
             }
         };
         let child = stage.command(&format!("kill -KILL {guardian}")).spawn_pty(80, 24, on_event).unwrap();
-        assert!(told.recv().is_ok_and(|text| text.starts_with(b"main")));
+        assert!(printed.recv().is_ok_and(|text| text.starts_with(b"main")));
         stage.mark.await_count(2);
         stage.begin();
         child.guard.wait().await;

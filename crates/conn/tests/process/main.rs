@@ -19,7 +19,7 @@ use attache_conn::process::Child;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 /// Reads stdout until each of `words` has come as a line, in any order.
-async fn heard(child: &mut Child, words: &[&str]) {
+async fn wait_for_output(child: &mut Child, words: &[&str]) {
     let mut lines = BufReader::new(&mut child.stdout).lines();
     let mut missing = words.to_vec();
     while !missing.is_empty() {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use attache_conn::process::Command;
 
-use crate::heard;
 use crate::proc::Mark;
+use crate::wait_for_output;
 
-/// Tell the helper below what to start, how to end, and how long its child has after `SIGTERM`, in milliseconds.
+/// Variables for the helper below: the program to start, the way to end, and the time that its child has after `SIGTERM`, in milliseconds.
 pub(crate) const SCRIPT: &str = "ATTACHE_TEST_SCRIPT";
 pub(crate) const HOW: &str = "ATTACHE_TEST_END";
 const TERM_GRACE: &str = "ATTACHE_TEST_TERM_GRACE";
@@ -33,7 +33,7 @@ const STUBBORN: &str = "
     rm -r $DIR
     echo main; exec sleep 999999";
 
-/// Not a test: a program that starts a child, tells when the child has said `main`, and ends as it is told. It is a
+/// Not a test: a program that starts a child, reports when the child has printed `main`, and ends as requested. It is a
 /// test function only because that makes it part of this binary.
 #[test]
 #[ignore = "is started by the tests below, as a process of its own"]
@@ -56,7 +56,7 @@ fn helper() {
         assert!(shell.args(["-c", &command]).env_remove(Mark::NAME).status().unwrap().success());
     }
     let mut child = std::thread::spawn(start).join().unwrap();
-    runtime.block_on(heard(&mut child, &["main"]));
+    runtime.block_on(wait_for_output(&mut child, &["main"]));
     // On stderr, since the test harness has words of its own on stdout.
     eprintln!("started {}", child.guard.pid());
     match how.as_str() {
@@ -157,18 +157,18 @@ async fn a_child_with_guarded_children_of_its_own_leaves_nothing() {
     let mark = Mark::new();
     let dir = std::env::temp_dir().join(format!("attache-{}", mark.value()));
     std::fs::create_dir_all(&dir).unwrap();
-    let (tell, mut told) = tokio::sync::mpsc::channel(8);
-    let tell = move |line: &str| tell.try_send(line.starts_with("started ")).unwrap();
+    let (sender, mut started) = tokio::sync::mpsc::channel(8);
+    let on_line = move |line: &str| sender.try_send(line.starts_with("started ")).unwrap();
     let child = Command::new(std::env::current_exe().unwrap())
         .args(ARGS)
         .env(Mark::NAME, mark.value())
         .env("DIR", &dir)
         .env(SCRIPT, STUBBORN)
         .env(HOW, "killed")
-        .on_stderr_line(tell)
+        .on_stderr_line(on_line)
         .spawn()
         .unwrap();
-    while !told.recv().await.expect("the helper did not start its child") {}
+    while !started.recv().await.expect("the helper did not start its child") {}
     // As above, the helper's own guardians included.
     mark.await_count(9);
     child.guard.kill();

@@ -18,7 +18,7 @@ pub(crate) fn descriptors(pid: u32) -> Vec<u32> {
     fds
 }
 
-/// Those that whoever started `pid` has left open for every program.
+/// Descriptors that the starter of `pid` left open for every program.
 pub(crate) fn inheritable(pid: u32) -> BTreeSet<u32> {
     const CLOEXEC: u32 = 0o2_000_000;
     let is_left_open = |fd: &u32| {

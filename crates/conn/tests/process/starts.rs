@@ -8,15 +8,15 @@ use std::time::Duration;
 use attache_conn::process::{Command, Stderr, guardians};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::heard;
 use crate::proc::{self, Mark, script};
+use crate::wait_for_output;
 
 #[tokio::test]
 async fn a_child_talks_over_its_pipes() {
     // shows STDIO-03
     let mut child = Command::new("cat").spawn().unwrap();
     child.stdin.write_all(b"hello\n").await.unwrap();
-    heard(&mut child, &["hello"]).await;
+    wait_for_output(&mut child, &["hello"]).await;
     assert!(child.guard.try_exit().is_none());
     drop(child.stdin);
     let mut rest = String::new();
@@ -37,7 +37,7 @@ async fn arguments_environment_and_directory_arrive() {
         .current_dir("/")
         .spawn()
         .unwrap();
-    heard(&mut child, &["a b 1 2 none /"]).await;
+    wait_for_output(&mut child, &["a b 1 2 none /"]).await;
     assert!(child.guard.wait().await.success());
 }
 
@@ -56,7 +56,7 @@ async fn a_file_that_is_no_program_is_named() {
 }
 
 #[tokio::test]
-async fn a_missing_interpreter_is_told_from_a_missing_program() {
+async fn a_missing_interpreter_and_a_missing_program_are_different_errors() {
     let file = std::env::temp_dir().join(format!("attache-script-{}", std::process::id()));
     std::fs::write(&file, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -67,7 +67,7 @@ async fn a_missing_interpreter_is_told_from_a_missing_program() {
 }
 
 #[tokio::test]
-async fn a_missing_directory_is_told_from_a_missing_program() {
+async fn a_missing_directory_and_a_missing_program_are_different_errors() {
     let error = Command::new("cat").current_dir("/no/such/dir").spawn().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("`/no/such/dir`"), "{error}");
@@ -81,12 +81,12 @@ fn without_a_runtime_it_is_an_error_and_no_panic() {
 
 #[tokio::test]
 async fn a_chatty_child_never_blocks_on_stderr() {
-    // shows STDIO-07: ten megabytes on stderr, and only then an answer. Nobody but the guard reads them.
+    // shows STDIO-07: ten megabytes on stderr, and only then an answer. Only the guard reads them.
     let mark = Mark::new();
     let text = "read go; head -c 10000000 /dev/zero | tr '\\0' x >&2; echo last words >&2; echo answer; cat";
     let mut child = script(&mark, text).spawn().unwrap();
     child.stdin.write_all(b"go\n").await.unwrap();
-    heard(&mut child, &["answer"]).await;
+    wait_for_output(&mut child, &["answer"]).await;
     drop(child.stdin);
     assert!(child.guard.wait().await.success());
     let tail = child.guard.stderr_tail();
@@ -95,11 +95,11 @@ async fn a_chatty_child_never_blocks_on_stderr() {
 }
 
 #[tokio::test]
-async fn lines_of_stderr_are_told_even_when_the_listener_panics() {
-    let (tell, told) = mpsc::channel();
+async fn lines_of_stderr_are_delivered_after_a_panic_of_the_callback() {
+    let (sender, lines) = mpsc::channel();
     let mut count = 0;
     let listener = move |line: &str| {
-        tell.send(line.to_owned()).unwrap();
+        sender.send(line.to_owned()).unwrap();
         count += 1;
         if count == 2 {
             std::panic::resume_unwind(Box::new("a listener that fails"));
@@ -107,10 +107,10 @@ async fn lines_of_stderr_are_told_even_when_the_listener_panics() {
     };
     let text = "printf 'one\\ntwo\\n' >&2; echo done; read go; printf 'three' >&2";
     let mut child = script(&Mark::new(), text).on_stderr_line(listener).spawn().unwrap();
-    heard(&mut child, &["done"]).await;
+    wait_for_output(&mut child, &["done"]).await;
     drop(child.stdin);
     child.guard.wait().await;
-    assert_eq!(told.iter().collect::<Vec<_>>(), ["one", "two"]);
+    assert_eq!(lines.iter().collect::<Vec<_>>(), ["one", "two"]);
     assert_eq!(child.guard.stderr_tail(), "one\ntwo\nthree");
 }
 
@@ -129,7 +129,7 @@ async fn a_child_finds_its_signals_in_order() {
     child.stdout.read_to_string(&mut text).await.unwrap();
     for field in ["SigBlk:\t", "SigIgn:\t", "SigPnd:\t"] {
         let value = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
-        // Signals 32 and 33 belong to the C library, which lets nobody set them.
+        // Signals 32 and 33 belong to the C library, which does not let programs set them.
         let set = u64::from_str_radix(value, 16).unwrap() & !(0b11 << 31);
         assert_eq!(set, 0, "{field}");
     }
@@ -175,7 +175,7 @@ async fn the_guardians_hold_nothing_of_ours() {
 async fn the_child_gets_no_descriptor_of_ours() {
     // Others are being started at the same time by the tests beside this one.
     let mut child = script(&Mark::new(), "echo ready; read go").spawn().unwrap();
-    heard(&mut child, &["ready"]).await;
+    wait_for_output(&mut child, &["ready"]).await;
     let mut expected = proc::inheritable(std::process::id());
     expected.extend([0, 1, 2]);
     assert_eq!(proc::descriptors(child.guard.pid()), Vec::from_iter(expected));
@@ -190,7 +190,7 @@ fn many_threads_start_children_at_once() {
             for _ in 0..8 {
                 let mut child = Command::new("cat").spawn().unwrap();
                 child.stdin.write_all(b"hello\n").await.unwrap();
-                heard(&mut child, &["hello"]).await;
+                wait_for_output(&mut child, &["hello"]).await;
                 assert!(child.shutdown().await.success());
                 assert_eq!(Command::new("no-such-agent").spawn().unwrap_err().kind(), ErrorKind::NotFound);
             }
@@ -208,7 +208,7 @@ async fn a_child_outlives_the_thread_that_started_it() {
     };
     let mut child = std::thread::spawn(start).join().unwrap();
     child.stdin.write_all(b"still here\n").await.unwrap();
-    heard(&mut child, &["still here"]).await;
+    wait_for_output(&mut child, &["still here"]).await;
     assert!(child.shutdown().await.success());
 }
 
@@ -218,7 +218,7 @@ async fn everything_below_a_guardian_is_known_to_be() {
     // A daemon whose parents have gone, in a session of its own and under another name.
     let text = "(setsid sh -c 'sleep 999999 & echo far; wait' &); echo near; exec sleep 999999";
     let mut child = script(&mark, text).term_grace(Duration::from_millis(50)).spawn().unwrap();
-    heard(&mut child, &["near", "far"]).await;
+    wait_for_output(&mut child, &["near", "far"]).await;
     let above = guardians(std::process::id()).unwrap();
     let own = guardians(child.guard.pid()).unwrap();
     // Two guardians, which guard each other.
@@ -244,7 +244,7 @@ async fn a_clone_starts_the_same_program() {
         .on_stderr_line(move |line| drop(sender.send(line.to_owned())));
     for command in [command.clone(), command] {
         let mut child = command.spawn().unwrap();
-        heard(&mut child, &["value", "/"]).await;
+        wait_for_output(&mut child, &["value", "/"]).await;
         assert!(child.guard.wait().await.success());
         assert_eq!(lines.recv().unwrap(), "done");
     }

@@ -1,5 +1,5 @@
 //! The same promises on Windows. There is no shell to rely on, so this binary plays all parts itself; and no `/proc`,
-//! so each process holds a connection to the test, whose end tells that the process is gone.
+//! so each process holds a connection to the test, whose end shows that the process is gone.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use attache_conn::process::{Command, Stderr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::heard;
+use crate::wait_for_output;
 
 const PART: &str = "ATTACHE_TEST_PART";
 const PORT: &str = "ATTACHE_TEST_PORT";
@@ -41,14 +41,14 @@ fn helper() {
             println!("\nanswer");
             input().for_each(drop);
         }
-        "deaf" => park(),
+        "ignores-term" => park(),
         "hung" => {
-            start("deaf");
+            start("ignores-term");
             println!("\nready");
             park();
         }
         "leaver" => {
-            start("deaf");
+            start("ignores-term");
             println!("\nready");
             input().for_each(drop);
             std::process::exit(5);
@@ -57,7 +57,7 @@ fn helper() {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
             runtime.block_on(async {
                 let mut child = child("hung").spawn().unwrap();
-                heard(&mut child, &["ready"]).await;
+                wait_for_output(&mut child, &["ready"]).await;
                 eprintln!("started");
                 std::future::pending::<()>().await;
             });
@@ -115,10 +115,10 @@ fn all_end(lives: Vec<BufReader<TcpStream>>) {
 }
 
 #[tokio::test]
-async fn a_child_talks_and_leaves() {
+async fn a_child_answers_and_exits() {
     let mut child = child("echo").spawn().unwrap();
     child.stdin.write_all(b"\nhello\n").await.unwrap();
-    heard(&mut child, &["hello"]).await;
+    wait_for_output(&mut child, &["hello"]).await;
     assert!(child.guard.try_exit().is_none());
     drop(child.stdin);
     let mut rest = Vec::new();
@@ -127,7 +127,7 @@ async fn a_child_talks_and_leaves() {
 }
 
 #[tokio::test]
-async fn a_crash_is_told_with_status_and_last_words() {
+async fn a_crash_is_reported_with_status_and_stderr() {
     let child = child("crash").spawn().unwrap();
     assert_eq!(child.guard.wait().await.code(), Some(3));
     assert!(child.guard.stderr_tail().ends_with("last words\n"));
@@ -136,7 +136,7 @@ async fn a_crash_is_told_with_status_and_last_words() {
 #[tokio::test]
 async fn a_chatty_child_never_blocks_on_stderr() {
     let mut child = child("chatty").spawn().unwrap();
-    heard(&mut child, &["answer"]).await;
+    wait_for_output(&mut child, &["answer"]).await;
     drop(child.stdin);
     assert!(child.guard.wait().await.success());
     assert_eq!(child.guard.stderr_tail().len(), 64 * 1024);
@@ -153,8 +153,8 @@ async fn a_program_that_is_not_there_is_named() {
 async fn a_hung_child_is_killed_with_its_family() {
     let lives = Lives::new();
     let mut child = child("hung").env(PORT, lives.port()).spawn().unwrap();
-    heard(&mut child, &["ready"]).await;
-    let lives = lives.begin(&["deaf", "hung"]);
+    wait_for_output(&mut child, &["ready"]).await;
+    let lives = lives.begin(&["ignores-term", "hung"]);
     assert!(!child.shutdown().await.success());
     all_end(lives);
 }
@@ -163,8 +163,8 @@ async fn a_hung_child_is_killed_with_its_family() {
 async fn grandchildren_that_hold_stdout_do_not_hold_us() {
     let lives = Lives::new();
     let mut child = child("leaver").env(PORT, lives.port()).spawn().unwrap();
-    heard(&mut child, &["ready"]).await;
-    let lives = lives.begin(&["deaf", "leaver"]);
+    wait_for_output(&mut child, &["ready"]).await;
+    let lives = lives.begin(&["ignores-term", "leaver"]);
     drop(child.stdin);
     let mut rest = Vec::new();
     child.stdout.read_to_end(&mut rest).await.unwrap();
@@ -176,8 +176,8 @@ async fn grandchildren_that_hold_stdout_do_not_hold_us() {
 async fn a_dropped_guard_ends_the_child() {
     let lives = Lives::new();
     let mut child = child("hung").env(PORT, lives.port()).spawn().unwrap();
-    heard(&mut child, &["ready"]).await;
-    let lives = lives.begin(&["deaf", "hung"]);
+    wait_for_output(&mut child, &["ready"]).await;
+    let lives = lives.begin(&["ignores-term", "hung"]);
     drop(child);
     all_end(lives);
 }
@@ -190,7 +190,7 @@ fn a_kill_of_our_process_leaves_nothing() {
     let mut parent = parent.spawn().unwrap();
     let mut stderr = BufReader::new(parent.stderr.take().unwrap()).lines();
     assert!(stderr.any(|line| line.unwrap() == "started"));
-    let lives = lives.begin(&["deaf", "hung", "parent"]);
+    let lives = lives.begin(&["ignores-term", "hung", "parent"]);
     parent.kill().unwrap();
     parent.wait().unwrap();
     all_end(lives);

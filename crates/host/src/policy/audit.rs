@@ -42,7 +42,7 @@ impl Audit {
     /// If the file cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(dir) = path.parent() {
-            attache_conn::private::directory(dir)?;
+            attache_conn::private::create_directory(dir)?;
         }
         let log = Log { path: path.to_owned(), file: append_to(path)? };
         Ok(Audit { log: Some(Mutex::new(log)), error: Mutex::default() })

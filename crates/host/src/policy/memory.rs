@@ -203,7 +203,7 @@ impl Memory {
 impl MemoryFile {
     fn lock(&self) -> io::Result<File> {
         if let Some(dir) = self.path.parent() {
-            attache_conn::private::directory(dir)?;
+            attache_conn::private::create_directory(dir)?;
         }
         let lock = private(File::options().write(true).create(true).truncate(false))
             .open(self.path.with_extension("lock"))?;

@@ -1,4 +1,4 @@
-//! The builder of agents. Installing a service is what advertises it.
+//! The builder of agents. Installing a service advertises it.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -300,7 +300,7 @@ impl Agent {
     }
 
     /// Calls a hook for every update that is sent, in wire order, and for the blocks of every prompt as user message chunks: a
-    /// complete history for [`load`](Agent::load). What `load` itself replays is not recorded.
+    /// complete history for [`load`](Agent::load). Updates that `load` replays are not recorded.
     ///
     /// ```
     /// # use std::sync::{Arc, Mutex};

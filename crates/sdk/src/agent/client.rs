@@ -16,7 +16,7 @@ use super::v2::MessageIds;
 use crate::task::lock;
 use crate::{Error, Result};
 
-/// What the client said about itself in `initialize`.
+/// Name and capabilities of the client, from `initialize`.
 #[derive(Debug, Clone)]
 pub(super) struct ClientInfo {
     pub(super) info: Option<Implementation>,
@@ -94,25 +94,25 @@ impl ClientHandle {
         self.0.client.info.as_ref()
     }
 
-    /// What the client can do. What is absent is not supported.
+    /// The capabilities of the client. Absent ones are not supported.
     // INIT-15
     pub fn capabilities(&self) -> &ClientCapabilities {
         &self.0.client.capabilities
     }
 
-    /// Sends any request, typed: extensions, and what this SDK has no word for. It is the caller's duty to have checked
-    /// that the client offers it. Dropping the future tells the client that the answer is no longer wanted.
+    /// Sends any typed request, such as an extension method. The caller checks that the client supports it.
+    /// Dropping the future cancels the request.
     pub async fn request<R: Request>(&self, request: &R) -> Result<R::Response> {
         let raw = self.peer().call(R::METHOD, request).await?;
         decode::<R>(&raw)
     }
 
-    /// Sends any notification, typed; waits while the connection is congested.
+    /// Sends any typed notification; waits while the connection is congested.
     pub async fn notify<N: Notification>(&self, notification: &N) -> Result<()> {
         Ok(self.peer().notify(N::METHOD, notification).await?)
     }
 
-    /// An update as this client understands it, or why it does not.
+    /// Adapts an update to the capabilities of the client. Fails if the client cannot show it at all.
     pub(super) fn adapt(&self, update: SessionUpdate) -> Result<SessionUpdate> {
         #[cfg(feature = "unstable")]
         let update = super::unstable::adapt(update, self.capabilities())?;
@@ -155,7 +155,7 @@ pub(super) fn decode<R: Request>(raw: &serde_json::value::RawValue) -> Result<R:
 /// The message ids of a session; `None` in version 1.
 pub(super) type SharedIds = Option<Arc<Mutex<MessageIds>>>;
 
-/// `session/update` without owning what it carries.
+/// Params of `session/update`, borrowed.
 pub(super) struct Outgoing<'a, U> {
     pub(super) session: &'a SessionId,
     ids: Option<&'a Mutex<MessageIds>>,

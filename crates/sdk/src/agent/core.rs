@@ -155,7 +155,7 @@ impl Core {
         responder: Responder,
         answering: impl Future<Output = Result<Answer>> + Send + 'static,
     ) {
-        // Boxed, so that what follows is compiled once.
+        // Boxed, so that the rest is compiled once.
         let mut answering: BoxFuture<'static, Result<Answer>> = Box::pin(answering);
         if let Some(outcome) = self.begin(&mut answering) {
             return self.settle(&failing, responder, outcome);
@@ -201,7 +201,7 @@ impl Core {
         }
         let _ = tokio::time::timeout(grace, self.until_no_tasks()).await;
         self.tasks.abort.cancel();
-        // Handlers that block cannot be dropped and are left behind.
+        // Handlers that block cannot be dropped and are left running.
         let _ = tokio::time::timeout(grace, self.until_no_tasks()).await;
         #[cfg(feature = "drafts")]
         if let Some(service) = &self.services.drafts.next_edits {

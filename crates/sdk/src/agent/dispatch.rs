@@ -51,7 +51,7 @@ const UNSUPPORTED_VERSION: i32 = -32022;
 
 struct Router {
     core: Arc<Core>,
-    /// A copy of the client in `core`, which is behind a lock.
+    /// A copy of the client in `core`, which needs a lock.
     client: Option<ClientHandle>,
     /// Whether the client sent another request than `initialize`.
     used: bool,

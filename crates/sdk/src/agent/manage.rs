@@ -15,8 +15,8 @@ use crate::{Error, Result};
 /// The session to change, and a position in the queue of its changes.
 pub(super) fn changing(core: &Core, id: &SessionId) -> Result<(Arc<SessionEntry>, QueuePosition)> {
     let entry = core.session(id)?;
-    let place = entry.enqueue_change();
-    Ok((entry, place))
+    let position = entry.enqueue_change();
+    Ok((entry, position))
 }
 
 /// The settings of an open session, as the client sees them.
@@ -32,8 +32,8 @@ pub(super) fn set_mode(
 ) -> impl Future<Output = Result<SetSessionModeResponse>> {
     let changing = changing(&core, &request.session_id);
     async move {
-        let (entry, place) = changing?;
-        place.wait_turn().await;
+        let (entry, position) = changing?;
+        position.wait_turn().await;
         options::check_mode(entry.state().settings(), &request.mode_id)?;
         entry.session.mode_changed(&request.mode_id).await?;
         let changed = options::put_mode(entry.state().settings(), &request.mode_id)?;
@@ -49,14 +49,14 @@ pub(super) fn set_config_option(
 ) -> impl Future<Output = Result<SetSessionConfigOptionResponse>> {
     let changing = changing(&core, &request.session_id);
     async move {
-        let (entry, place) = changing?;
+        let (entry, position) = changing?;
         let client = core.client().ok_or_else(|| Error::internal("no client yet"))?;
         let value = match request.value {
             SessionConfigOptionValue::Boolean(flag) => OptionValue::Flag(flag),
             SessionConfigOptionValue::ValueId(value) => OptionValue::Choice(value.as_str().to_owned()),
             _ => return Err(Error::invalid_params("this kind of value is not known")),
         };
-        place.wait_turn().await;
+        position.wait_turn().await;
         options::check_option(entry.state().settings(), &request.config_id, &value)?;
         entry.session.option_changed(&request.config_id, &value).await?;
         let changed = options::put_option(entry.state().settings(), &request.config_id, &value)?;

@@ -1,7 +1,7 @@
 //! The agent side: answer prompts, report tool calls, ask for permission, use files and terminals of the client.
 //!
 //! Implement [`AgentSession`], which answers prompts, and pass [`serve`] a function that opens sessions. Install further
-//! services on [`Agent`]; installing a service is what advertises it. Inside a prompt everything goes through [`Turn`]: text,
+//! services on [`Agent`]; installing a service advertises it. Inside a prompt everything goes through [`Turn`]: text,
 //! plans, tool calls, permission requests, and the files and terminals of the client, which are `None` if it provides none.
 //!
 //! ```
@@ -35,7 +35,7 @@
 //! The SDK owns the session table, cancel tokens, the order of messages, capability checks, the login gate and version
 //! negotiation. [`examples/echo_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/echo_agent.rs) and [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs) are complete programs.
 
-// Reading order: `builder`, `session`, `dispatch`, `turn`. What never happens: dispatch waits; an update of a turn follows its
+// Reading order: `builder`, `session`, `dispatch`, `turn`. Never: dispatch waits; an update of a turn follows its
 // response; an update of a session precedes the response that names it, or follows its end; user code runs under a lock.
 
 mod ask;

@@ -1,4 +1,4 @@
-//! The builder of clients. Installing a service is what advertises it.
+//! The builder of clients. Installing a service advertises it.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -22,7 +22,7 @@ use super::PermissionAsk;
 use super::agent::AgentHandle;
 use super::connection::Core;
 use super::dispatch::Router;
-use super::serve::{BoxFuture, DynTerminal, ReadFiles, RequestContext, Terminals, WriteFiles, run_in_turn};
+use super::serve::{BoxFuture, DynTerminal, ReadFiles, RequestContext, Terminals, WriteFiles, run_with_slot};
 use crate::race::{First, race};
 use crate::report::{ErrorHook, HandlerError, NoiseHook};
 use crate::{Error, Result};
@@ -45,7 +45,7 @@ const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for an agent to end a cancelled turn.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
 /// Time to collect the output of an agent that did not answer.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The installed services. Dispatch reads them; they never change after the connection is made.
 #[derive(Clone)]
@@ -86,7 +86,7 @@ impl Services {
         }
     }
 
-    // INIT-17: what is installed is what is advertised.
+    // INIT-17: exactly the installed services are advertised.
     fn capabilities(&self) -> ClientCapabilities {
         let mut all = self.more.clone();
         all.fs = FileSystemCapabilities::new()
@@ -178,7 +178,7 @@ impl Client {
         self
     }
 
-    /// Provides terminals. Those of the crate `attache-host` leave no processes behind, even if this process is killed.
+    /// Provides terminals. Those of the crate `attache-host` end their processes, even if this process is killed.
     pub fn terminals<T: Terminals>(mut self, terminals: T) -> Self {
         let terminals = Arc::new(terminals);
         self.0.terminals = Some(Arc::new(move |cx, request| {
@@ -253,7 +253,7 @@ impl Client {
     ///
     /// Names of extensions start with an underscore, but others can be served too, except those that the protocol defines for
     /// clients. `mcp/message` of MCP servers in the client is served like this: the answer holds the server's result or error,
-    /// and an error of the handler means that there is no such server.
+    /// and an error of the handler means that the server does not exist.
     // MCP-12
     // MCPA-05, EXT-05
     pub fn on_request<R, F, Fut>(mut self, handler: F) -> Self
@@ -268,7 +268,7 @@ impl Client {
                 Ok(request) => {
                     // All of the handler runs in its own task, even the part before its first wait.
                     let handler = handler.clone();
-                    run_in_turn(cx.failing(R::METHOD), cx.answer().clone(), responder, async move {
+                    run_with_slot(cx.failing(R::METHOD), cx.answer().clone(), responder, async move {
                         handler(request, cx).await
                     });
                 }
@@ -286,7 +286,7 @@ impl Client {
         mut self,
         handler: impl Fn(N, Option<AgentHandle>) + Send + Sync + 'static,
     ) -> Self {
-        let hear = move |core: Weak<Core>, params: Option<&RawValue>| match attache_wire::decode(params) {
+        let receive = move |core: Weak<Core>, params: Option<&RawValue>| match attache_wire::decode(params) {
             Ok(notification) => handler(notification, core.upgrade().map(AgentHandle)),
             Err(error) => {
                 if let Some(core) = core.upgrade() {
@@ -294,7 +294,7 @@ impl Client {
                 }
             }
         };
-        self.0.notifications.insert(N::METHOD, Arc::new(hear));
+        self.0.notifications.insert(N::METHOD, Arc::new(receive));
         self
     }
 
@@ -352,7 +352,7 @@ impl Client {
     /// Connects to an agent and negotiates the version. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`Error::Timeout`], [`Error::Version`], [`Error::Closed`] or [`Error::Refused`]. The error holds what the agent printed
+    /// [`Error::Timeout`], [`Error::Version`], [`Error::Closed`] or [`Error::Refused`]. The error holds the output of the agent
     /// instead of an answer.
     pub async fn connect(&self, link: Link) -> Result<AgentHandle> {
         let services = self.0.clone();
@@ -412,7 +412,7 @@ impl Client {
 /// Closes the connection and returns the output of the agent, to be appended to an error.
 async fn last_output(core: &Core) -> String {
     core.peer.close();
-    let closed = race(core.peer.closed(), tokio::time::sleep(LAST_WORDS)).await;
+    let closed = race(core.peer.closed(), tokio::time::sleep(OUTPUT_TIMEOUT)).await;
     let stderr = if let First::Left(closed) = &closed { closed.stderr_tail.trim() } else { "" };
     let printed = core.printed();
     let named = [("stdout", printed.as_str()), ("stderr", stderr)];

@@ -30,7 +30,7 @@ pub enum ConnectionEvent {
     AuthStatus(Box<attache_wire::v1::AuthStatusUpdateNotification>),
     /// A request for input that belongs to no session, for example during a login.
     Elicitation(ElicitationAsk),
-    /// The user has finished at the page of such a request.
+    /// The user has finished at the page of that request.
     ElicitationComplete(ElicitationId),
     /// An update of a session that is not open on this connection.
     Stray {

@@ -1,4 +1,4 @@
-//! Whether a filled-in form fits its schema.
+//! The check of filled-in forms.
 
 // ELIC-11, ELIC-19
 
@@ -9,23 +9,23 @@ use attache_wire::v1::{
 
 use super::elicitation::FormProblem;
 
-/// What does not fit, in the order of the schema.
+/// Returns the problems of a filled-in form.
 pub(crate) fn problems(schema: &ElicitationSchema, content: &Fields<Value>) -> Vec<FormProblem> {
     let mut problems = Vec::new();
-    let mut tell = |property: &str, reason: String| {
+    let mut report = |property: &str, reason: String| {
         problems.push(FormProblem { property: property.to_owned(), reason });
     };
     for name in schema.required.iter().flatten() {
         if content.get(name).is_none() {
-            tell(name, "is required".to_owned());
+            report(name, "is required".to_owned());
         }
     }
     for (name, value) in content.iter() {
         match schema.properties.get(name) {
-            None => tell(name, "is not part of the form".to_owned()),
+            None => report(name, "is not part of the form".to_owned()),
             Some(property) => {
                 if let Err(reason) = check(property, value) {
-                    tell(name, reason);
+                    report(name, reason);
                 }
             }
         }
@@ -47,7 +47,7 @@ fn check(property: &Property, value: &Value) -> Result<(), String> {
         }
         (Property::Boolean(_), Value::Boolean(_)) => Ok(()),
         (Property::Array(schema), Value::StringArray(list)) => check_list(schema, list),
-        // ELIC-33: a kind of property that is not known is not judged like one that is.
+        // ELIC-33: properties of an unknown kind are not checked.
         (Property::Other(_), _) => Ok(()),
         (Property::String(_), _) => Err("must be a text".to_owned()),
         (Property::Number(_), _) => Err("must be a number".to_owned()),

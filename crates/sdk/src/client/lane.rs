@@ -279,7 +279,7 @@ impl Lane {
         self.backlog().add(moved);
         let (turn, waker) = (inner.turn, inner.outside_waker.take());
         drop(inner);
-        // A reader of the whole session has to look at the turn from now on.
+        // A reader of the whole session reads the turn from now on.
         if let Some(waker) = waker {
             waker.wake();
         }

@@ -122,8 +122,8 @@ impl SessionEvents {
                 }
                 continue;
             }
-            let patience = self.session.agent().0.services.cancel_deadline;
-            match poll_lane(cx, lane, &mut self.events, &mut self.deadline, patience) {
+            let cancel_deadline = self.session.agent().0.services.cancel_deadline;
+            match poll_lane(cx, lane, &mut self.events, &mut self.deadline, cancel_deadline) {
                 Poll::Pending => {
                     waiting.get_or_insert_with(|| lane.backlog().waiting());
                     return Poll::Pending;

@@ -22,7 +22,7 @@ use super::elicitation::cancel_elicitation;
 use super::event::Event;
 use super::events::ConnectionEvent;
 use super::quirks::needs_empty_missing_files;
-use super::serve::{DynTerminal, RequestContext, TerminalTable, run, run_in_turn};
+use super::serve::{DynTerminal, RequestContext, TerminalTable, run, run_with_slot};
 use super::{ElicitationAsk, PermissionAsk, size};
 use crate::{Error, Result};
 
@@ -298,7 +298,7 @@ fn read_file(core: &Arc<Core>, route: Route, mut request: ReadTextFileRequest, r
     request.line = request.line.map(|line| line.max(1));
     let by_agent = || core.initialized().agent_info.as_ref().is_some_and(needs_empty_missing_files);
     let missing_is_empty = core.services.missing_files_are_empty.unwrap_or_else(by_agent);
-    run_in_turn(cx.failing(ReadTextFileRequest::METHOD), cx.answer().clone(), responder, async move {
+    run_with_slot(cx.failing(ReadTextFileRequest::METHOD), cx.answer().clone(), responder, async move {
         match read(cx, request).await {
             Err(error) if missing_is_empty && error.is_not_found() => Ok(ReadTextFileResponse::new("")),
             content => content.map(ReadTextFileResponse::new),
@@ -336,7 +336,7 @@ fn terminal_output(core: &Arc<Core>, route: Route, request: TerminalOutputReques
         Ok(terminal) => {
             let cx = context(core, route, &responder);
             let slot = cx.answer().clone();
-            run_in_turn(cx.failing(TerminalOutputRequest::METHOD), slot.clone(), responder, async move {
+            run_with_slot(cx.failing(TerminalOutputRequest::METHOD), slot.clone(), responder, async move {
                 slot.reserve(terminal.output_bytes()).await;
                 terminal.output().await
             });
@@ -346,7 +346,7 @@ fn terminal_output(core: &Arc<Core>, route: Route, request: TerminalOutputReques
 }
 
 // ELIC-28: an address that a person is asked to open is one of the web; `javascript:`, `file:` and
-// the like would do something else than to show a page.
+// the like do something other than show a page.
 fn is_web_address(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
     let known = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");

@@ -1,6 +1,6 @@
 //! Services of a client: files, terminals and extension methods.
 //!
-//! Installing one of these on [`Client`](super::Client) is what advertises it, so nothing can be advertised and not served. All of
+//! Installing one of these on [`Client`](super::Client) advertises it, so nothing can be advertised and not served. All of
 //! them run as tasks of their own: waiting in one of them stops nothing else.
 
 use std::collections::HashMap;
@@ -230,7 +230,7 @@ pub trait Terminal: Send + Sync + 'static {
     // TERM-10
     fn kill(&self) -> impl Future<Output = Result<()>> + Send;
 
-    /// Ends the command and frees what it holds. Called once, also when the session or the connection ends.
+    /// Ends the command and frees its resources. Called once, also when the session or the connection ends.
     // TERM-11, TERM-20
     fn release(&self) -> impl Future<Output = Result<()>> + Send;
 
@@ -294,7 +294,7 @@ impl TerminalTable {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a terminal its id; gives it back if the session has ended while it was created.
+    /// Adds a terminal and returns its id, or the terminal if the session ended meanwhile.
     pub(crate) fn add(&self, terminal: Arc<dyn DynTerminal>) -> Result<TerminalId, Arc<dyn DynTerminal>> {
         let id = TerminalId::from(format!("term-{}", NEXT_TERMINAL.fetch_add(1, Ordering::Relaxed)));
         terminal.named(&id);
@@ -315,7 +315,7 @@ impl TerminalTable {
         self.lock().open.remove(id).ok_or_else(|| unknown(id))
     }
 
-    // TERM-20: the session is over, and so are its terminals.
+    // TERM-20: terminals are released with their session.
     pub(crate) fn release_all(&self) {
         let open = {
             let mut table = self.lock();
@@ -347,17 +347,17 @@ pub(crate) struct Failing {
 
 /// Runs a handler whose answer may be large: it starts when a response slot is free and keeps the slot until the answer is
 /// written.
-pub(crate) fn run_in_turn<T, F>(failing: Failing, slot: Arc<ResponseSlot>, responder: Responder, work: F)
+pub(crate) fn run_with_slot<T, F>(failing: Failing, slot: Arc<ResponseSlot>, responder: Responder, work: F)
 where
     T: Serialize + Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
 {
     tokio::spawn(async move {
-        let in_turn = async {
+        let with_slot = async {
             slot.enter().await;
             work.await
         };
-        finish(failing, in_turn, responder).await;
+        finish(failing, with_slot, responder).await;
         // The handler may have kept a clone.
         slot.leave();
     });

@@ -70,7 +70,7 @@ struct RunningTurn {
     lane: Arc<Lane>,
     number: u64,
     /// Time for the agent to end the turn after a cancel.
-    patience: Duration,
+    cancel_deadline: Duration,
     /// Events that were taken out of the lane and not yet returned.
     events: VecDeque<Event>,
     ended: bool,
@@ -95,7 +95,7 @@ impl RunningTurn {
             if self.ended {
                 return Poll::Ready(Ok(None));
             }
-            match poll_lane(cx, &self.lane, &mut self.events, &mut self.deadline, self.patience) {
+            match poll_lane(cx, &self.lane, &mut self.events, &mut self.deadline, self.cancel_deadline) {
                 Poll::Pending => {
                     waiting.get_or_insert_with(|| self.lane.backlog().waiting());
                     return Poll::Pending;
@@ -128,10 +128,10 @@ pub(crate) fn poll_lane(
     lane: &Lane,
     events: &mut VecDeque<Event>,
     deadline: &mut Deadline,
-    patience: Duration,
+    cancel_deadline: Duration,
 ) -> Poll<Option<TurnEnd>> {
     let polled = lane.poll_turn(cx, events);
-    if !matches!(polled, Poll::Ready(Some(_))) && deadline.poll(cx, lane, patience).is_ready() {
+    if !matches!(polled, Poll::Ready(Some(_))) && deadline.poll(cx, lane, cancel_deadline).is_ready() {
         lane.expire();
         return if polled.is_ready() { polled } else { lane.poll_turn(cx, events) };
     }
@@ -156,7 +156,7 @@ impl<'s> TurnEvents<'s> {
         let turn = RunningTurn {
             lane,
             number,
-            patience: session.agent().0.services.cancel_deadline,
+            cancel_deadline: session.agent().0.services.cancel_deadline,
             events: VecDeque::new(),
             ended: false,
             response: None,

@@ -22,7 +22,7 @@ pub(super) fn apply(
         }
     }
     let edited = edited?;
-    if let Some((start, end)) = part.and_then(|part| place(line, part)) {
+    if let Some((start, end)) = part.and_then(|part| range_of(line, part)) {
         let mut out = Vec::with_capacity(line.len() + edited.get().len());
         out.extend_from_slice(line.get(..start)?);
         // STDIO-05: between tokens a line break is only a blank.
@@ -37,7 +37,7 @@ pub(super) fn apply(
 }
 
 /// The range of a value within the line that it was borrowed from.
-fn place(line: &[u8], part: &RawValue) -> Option<(usize, usize)> {
+fn range_of(line: &[u8], part: &RawValue) -> Option<(usize, usize)> {
     let text = part.get();
     let start = (text.as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
     let end = start.checked_add(text.len())?;

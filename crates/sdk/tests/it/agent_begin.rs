@@ -33,7 +33,7 @@ async fn open(request: OpenRequest, gate: Arc<Notify>) -> Result<OpenedSession<A
             tokio::task::yield_now().await;
             panic!("after something was awaited");
         }
-        Some("/tell") => request.session.send(SessionUpdate::agent_message("early")).await?,
+        Some("/early") => request.session.send(SessionUpdate::agent_message("early")).await?,
         _ => {}
     }
     Ok(OpenedSession::new(idle()).id(format!("in{}", request.cwd.display())))
@@ -45,27 +45,27 @@ fn agent() -> Agent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_panics_costs_one_request() {
+async fn a_panic_in_a_handler_fails_one_request() {
     let called = Agent::new(|request: OpenRequest| {
         assert!(!request.cwd.ends_with("call"), "in the function itself");
         open(request, Arc::default())
     });
-    let mut rig = Rig::greeted(called, json!({})).await;
+    let mut rig = Rig::initialized(called, json!({})).await;
     for cwd in ["/call", "/panic", "/later/panic", "/error"] {
-        rig.fails("session/new", at(cwd), -32603).await;
-        rig.is_well().await;
+        rig.expect_error("session/new", at(cwd), -32603).await;
+        rig.assert_responsive().await;
     }
     assert_eq!(rig.call("n", "session/new", at("/x")).await, json!({"sessionId": "in/x"}));
-    rig.leaves().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_waits_lets_others_go_first() {
-    let mut rig = Rig::greeted(agent(), json!({})).await;
+    let mut rig = Rig::initialized(agent(), json!({})).await;
     rig.client.request(1, "session/new", at("/wait")).await;
     rig.client.request(2, "session/new", at("/yield")).await;
     rig.client.request(3, "session/new", at("/x")).await;
-    // The first one was polled before, when nobody listened to its wake; its task has polled it again.
+    // The first one was polled before, with a waker that does nothing; its task has polled it again.
     rig.client.request(4, "session/new", at("/open")).await;
     let mut answered = Vec::new();
     for _ in 0..4 {
@@ -76,13 +76,13 @@ async fn a_handler_that_waits_lets_others_go_first() {
     assert_eq!(answered.iter().position(|id| *id == 3), Some(0), "{answered:?}");
     answered.sort_unstable();
     assert_eq!(answered, [1, 2, 3, 4]);
-    rig.leaves().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_waits_can_be_cancelled() {
     // shows CANCEL-15, CANCEL-16
-    let mut rig = Rig::greeted(agent(), json!({})).await;
+    let mut rig = Rig::initialized(agent(), json!({})).await;
     rig.client.request("w", "session/new", at("/wait")).await;
     rig.client.notify("$/cancel_request", json!({"requestId": "w"})).await;
     rig.client.error("w", -32800).await;
@@ -90,19 +90,19 @@ async fn a_handler_that_waits_can_be_cancelled() {
     rig.client.request("x", "session/new", at("/x")).await;
     rig.client.notify("$/cancel_request", json!({"requestId": "x"})).await;
     rig.client.result("x").await;
-    rig.is_well().await;
-    rig.leaves().await;
+    rig.assert_responsive().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_handler_sends_at_once_follows_the_answer() {
-    // shows SESS-31, whether or not anybody keeps the handle
-    let mut rig = Rig::greeted(agent(), json!({})).await;
-    rig.client.request(1, "session/new", at("/tell")).await;
-    assert_eq!(rig.client.result(1).await, json!({"sessionId": "in/tell"}));
-    rig.hears("in/tell", "early").await;
-    rig.is_well().await;
-    rig.leaves().await;
+async fn updates_of_an_immediate_handler_follow_the_response() {
+    // shows SESS-31, whether or not the handle is kept
+    let mut rig = Rig::initialized(agent(), json!({})).await;
+    rig.client.request(1, "session/new", at("/early")).await;
+    assert_eq!(rig.client.result(1).await, json!({"sessionId": "in/early"}));
+    rig.expect_text("in/early", "early").await;
+    rig.assert_responsive().await;
+    rig.disconnect().await;
 
     let kept = Arc::new(Mutex::new(Vec::new()));
     let keep = kept.clone();
@@ -110,19 +110,19 @@ async fn what_a_handler_sends_at_once_follows_the_answer() {
         keep.lock().unwrap().push(request.session.clone());
         open(request, Arc::default())
     });
-    let mut rig = Rig::greeted(keeper, json!({})).await;
-    rig.client.request(1, "session/new", at("/tell")).await;
+    let mut rig = Rig::initialized(keeper, json!({})).await;
+    rig.client.request(1, "session/new", at("/early")).await;
     rig.client.result(1).await;
-    rig.hears("in/tell", "early").await;
+    rig.expect_text("in/early", "early").await;
     let handle = kept.lock().unwrap().pop().unwrap();
     handle.send(SessionUpdate::agent_message("late")).await.unwrap();
-    rig.hears("in/tell", "late").await;
-    rig.leaves().await;
+    rig.expect_text("in/early", "late").await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_is_opened_twice_at_once_is_the_newer_one() {
-    let mut rig = Rig::greeted(agent(), json!({})).await;
+    let mut rig = Rig::initialized(agent(), json!({})).await;
     for id in 1..=2 {
         rig.client.request(id, "session/new", at("/x")).await;
     }
@@ -130,8 +130,8 @@ async fn a_session_that_is_opened_twice_at_once_is_the_newer_one() {
         assert_eq!(rig.client.result(id).await, json!({"sessionId": "in/x"}));
     }
     rig.prompt("p", "in/x", "hello").await;
-    rig.ends("p", "end_turn").await;
-    rig.leaves().await;
+    rig.expect_end("p", "end_turn").await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,7 +148,7 @@ async fn a_flood_of_requests_is_answered_in_order_and_leaves_room_for_others() {
             Ok(OpenedSession::new(idle()).id(format!("s{count}")))
         }
     });
-    let Rig { client, serving, .. } = Rig::greeted(agent, json!({})).await;
+    let Rig { client, serving, .. } = Rig::initialized(agent, json!({})).await;
     let (mut reader, mut writer) = client.halves();
     let turns = Arc::new(AtomicUsize::new(0));
     let other = tokio::spawn({
@@ -181,7 +181,7 @@ async fn a_flood_of_requests_is_answered_in_order_and_leaves_room_for_others() {
     };
     let ((), answered) = tokio::join!(flood, answers);
     other.abort();
-    // Those that found the budget used up were spawned, and come a little later; nobody is lost.
+    // Those that found the budget used up were spawned, and come a little later; none is lost.
     let mut sorted = answered.clone();
     sorted.sort_unstable();
     assert!(sorted.into_iter().eq(0..FLOOD));
@@ -196,7 +196,7 @@ async fn a_flood_of_requests_is_answered_in_order_and_leaves_room_for_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_several_threads_a_handler_that_blocks_holds_up_nobody() {
+async fn a_handler_that_blocks_does_not_block_a_multi_threaded_runtime() {
     let (free, blocked) = mpsc::channel::<()>();
     let (free, blocked) = (Mutex::new(free), Arc::new(Mutex::new(blocked)));
     let agent = Agent::new(move |request: OpenRequest| {
@@ -212,11 +212,11 @@ async fn with_several_threads_a_handler_that_blocks_holds_up_nobody() {
             Ok(OpenedSession::new(idle()).id(request.cwd.display().to_string()))
         }
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     rig.client.request(1, "session/new", at("/block")).await;
     rig.client.request(2, "session/new", at("/free")).await;
     let mut answered = [rig.client.line().await["id"].clone(), rig.client.line().await["id"].clone()];
     answered.sort_by_key(serde_json::Value::as_u64);
     assert_eq!(answered, [1, 2]);
-    rig.leaves().await;
+    rig.disconnect().await;
 }

@@ -8,7 +8,7 @@ use attache::{Error, StopReason};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::agent_rig::{Rig, agent, lender, prompt};
+use crate::agent_rig::{Rig, agent, full_client, prompt};
 
 /// Plays whatever the prompt's text says.
 fn player() -> Agent {
@@ -28,7 +28,7 @@ fn player() -> Agent {
                     turn.cancellation().cancelled().await;
                     return Err(Error::refuse(-31000, "aborted"));
                 }
-                "deaf" => std::future::pending::<()>().await,
+                "ignore cancel" => std::future::pending::<()>().await,
                 "slow" => {
                     turn.cancellation().cancelled().await;
                     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -37,7 +37,7 @@ fn player() -> Agent {
                     let tool = turn.tool("t").id("t1").start().await?;
                     tool.run().await?;
                     turn.cancellation().cancelled().await;
-                    // CANCEL-07: how it ended may still be told
+                    // CANCEL-07: its end may still be reported
                     tool.fail("stopped").await?;
                 }
                 "late tool" => {
@@ -82,8 +82,8 @@ fn player() -> Agent {
 async fn still_serves(rig: &mut Rig) {
     // shows CANCEL-12
     rig.prompt("after", "s1", "fine").await;
-    rig.hears("s1", "fine").await;
-    rig.ends("after", "end_turn").await;
+    rig.expect_text("s1", "fine").await;
+    rig.expect_end("after", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,49 +91,49 @@ async fn before_the_first_update() {
     // shows CANCEL-05, CANCEL-12
     let mut rig = Rig::open(player(), json!({})).await;
     rig.prompt("p", "s1", "wait").await;
-    rig.is_well().await;
+    rig.assert_responsive().await;
     rig.cancel("s1").await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_end("p", "cancelled").await;
     still_serves(&mut rig).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_right_behind_a_cancel_waits_for_the_end_of_what_was_cancelled() {
+async fn a_prompt_right_after_a_cancel_waits_for_the_cancelled_turn() {
     // shows CANCEL-05, CANCEL-11, CANCEL-12, PROMPT-13
     let mut rig = Rig::open(player(), json!({})).await;
     let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s1"}});
     let prompts = |id: &str, text: &str| json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": prompt("s1", text)});
-    for text in ["wait", "deaf"] {
+    for text in ["wait", "ignore cancel"] {
         rig.prompt("first", "s1", text).await;
-        rig.is_well().await;
+        rig.assert_responsive().await;
         rig.client.raw(&format!("{cancel}\n{}", prompts("second", "fine"))).await;
-        rig.ends("first", "cancelled").await;
-        rig.hears("s1", "fine").await;
-        rig.ends("second", "end_turn").await;
+        rig.expect_end("first", "cancelled").await;
+        rig.expect_text("s1", "fine").await;
+        rig.expect_end("second", "end_turn").await;
     }
     // One that waits is a turn like any other: nothing comes beside it, and it can be cancelled itself.
-    rig.prompt("first", "s1", "deaf").await;
-    rig.is_well().await;
+    rig.prompt("first", "s1", "ignore cancel").await;
+    rig.assert_responsive().await;
     rig.client.raw(&format!("{cancel}\n{}", prompts("second", "wait"))).await;
-    rig.fails("session/prompt", prompt("s1", "beside"), -32600).await;
+    rig.expect_error("session/prompt", prompt("s1", "beside"), -32600).await;
     rig.client.raw(&format!("{cancel}\n{}", prompts("third", "at last"))).await;
-    rig.ends("first", "cancelled").await;
-    rig.ends("second", "cancelled").await;
-    rig.hears("s1", "at last").await;
-    rig.ends("third", "end_turn").await;
+    rig.expect_end("first", "cancelled").await;
+    rig.expect_end("second", "cancelled").await;
+    rig.expect_text("s1", "at last").await;
+    rig.expect_end("third", "end_turn").await;
     still_serves(&mut rig).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn right_behind_the_prompt_in_the_same_write() {
+async fn a_cancel_in_the_same_write_as_the_prompt() {
     // shows CANCEL-04, CANCEL-05
     let mut rig = Rig::open(player(), json!({})).await;
-    for text in ["wait", "say, wait", "end_turn", "error", "deaf", "anything"] {
+    for text in ["wait", "say, wait", "end_turn", "error", "ignore cancel", "anything"] {
         let prompt =
             json!({"jsonrpc": "2.0", "id": "p", "method": "session/prompt", "params": prompt("s1", text)});
         let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s1"}});
         rig.client.raw(&format!("{prompt}\n{cancel}")).await;
-        rig.ends("p", "cancelled").await;
+        rig.expect_end("p", "cancelled").await;
     }
     still_serves(&mut rig).await;
 }
@@ -143,9 +143,9 @@ async fn between_updates() {
     // shows CANCEL-04, CANCEL-05, CANCEL-06
     let mut rig = Rig::open(player(), json!({})).await;
     rig.prompt("p", "s1", "say, wait").await;
-    rig.hears("s1", "one").await;
+    rig.expect_text("s1", "one").await;
     rig.cancel("s1").await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_end("p", "cancelled").await;
     still_serves(&mut rig).await;
 }
 
@@ -153,12 +153,12 @@ async fn between_updates() {
 async fn whatever_the_handler_makes_of_it() {
     // shows CANCEL-05, CANCEL-06: an ordinary end, an error, and a handler that does not care
     let mut rig = Rig::open(player(), json!({})).await;
-    for text in ["end_turn", "error", "slow", "deaf", "late tool"] {
+    for text in ["end_turn", "error", "slow", "ignore cancel", "late tool"] {
         rig.prompt("p", "s1", text).await;
-        rig.is_well().await;
+        rig.assert_responsive().await;
         rig.cancel("s1").await;
         rig.cancel("s1").await;
-        rig.ends("p", "cancelled").await;
+        rig.expect_end("p", "cancelled").await;
         still_serves(&mut rig).await;
     }
 }
@@ -167,12 +167,12 @@ async fn whatever_the_handler_makes_of_it() {
 async fn a_handler_that_ignores_its_token_gets_its_grace_and_no_more() {
     // shows CANCEL-04
     let mut rig = Rig::open(player().cancel_grace(Duration::from_millis(100)), json!({})).await;
-    for (text, least, most) in [("deaf", 100, 110), ("slow", 100, 110), ("wait", 0, 10)] {
+    for (text, least, most) in [("ignore cancel", 100, 110), ("slow", 100, 110), ("wait", 0, 10)] {
         rig.prompt("p", "s1", text).await;
-        rig.is_well().await;
+        rig.assert_responsive().await;
         let begin = tokio::time::Instant::now();
         rig.cancel("s1").await;
-        rig.ends("p", "cancelled").await;
+        rig.expect_end("p", "cancelled").await;
         let took = begin.elapsed().as_millis();
         assert!((least..most).contains(&took), "{text} took {took} ms of the paused clock");
     }
@@ -189,7 +189,7 @@ async fn while_a_tool_runs() {
     let line = rig.client.expect("session/update").await;
     assert_eq!(line["params"]["update"]["status"], "failed");
     assert_eq!(line["params"]["update"]["content"][0]["content"]["text"], "stopped");
-    rig.ends("p", "cancelled").await;
+    rig.expect_end("p", "cancelled").await;
     still_serves(&mut rig).await;
 }
 
@@ -214,9 +214,9 @@ async fn while_a_permission_waits() {
     for answer in ["cancelled", "selected", "error", "none"] {
         let ask = cancelled_while(&mut rig, "ask", "session/request_permission").await;
         let failed = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "failed"});
-        rig.sees("s1", failed).await;
-        rig.ends("p", "cancelled").await;
-        // a late answer is nobody's
+        rig.expect_update("s1", failed).await;
+        rig.expect_end("p", "cancelled").await;
+        // a late answer is ignored
         match answer {
             "cancelled" => rig.client.answer(&ask, json!({"outcome": {"outcome": "cancelled"}})).await,
             "selected" => {
@@ -242,24 +242,24 @@ async fn a_permission_refused_before_the_cancel_arrives() {
     let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s1"}});
     rig.client.raw(&format!("{refusal}\n{cancel}")).await;
     rig.client.expect("session/update").await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_end("p", "cancelled").await;
     // without a cancel it is no approval, and the turn goes on
     rig.prompt("p", "s1", "ask").await;
     rig.client.expect("session/update").await;
     let ask = rig.client.expect("session/request_permission").await;
     rig.client.refuse(&ask, -32800, "cancelled").await;
-    rig.hears("s1", "undecided").await;
+    rig.expect_text("s1", "undecided").await;
     rig.client.expect("session/update").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_a_file_or_a_form_is_waited_for() {
     // shows CANCEL-04, CANCEL-05
-    let mut rig = Rig::open(player(), lender()).await;
+    let mut rig = Rig::open(player(), full_client()).await;
     for (text, method) in [("read", "fs/read_text_file"), ("form", "elicitation/create")] {
         let request = cancelled_while(&mut rig, text, method).await;
-        rig.ends("p", "cancelled").await;
+        rig.expect_end("p", "cancelled").await;
         rig.client.refuse(&request, -32800, "cancelled").await;
         still_serves(&mut rig).await;
     }
@@ -268,24 +268,27 @@ async fn while_a_file_or_a_form_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_asked_for_afterwards() {
     // shows CANCEL-04: not even to be taken back at once
-    let mut rig = Rig::open(player(), lender()).await;
+    let mut rig = Rig::open(player(), full_client()).await;
     rig.prompt("p", "s1", "late requests").await;
     rig.client.expect("session/update").await;
     rig.cancel("s1").await;
-    rig.sees("s1", json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed"}))
-        .await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_update(
+        "s1",
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed"}),
+    )
+    .await;
+    rig.expect_end("p", "cancelled").await;
     still_serves(&mut rig).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_a_terminal_is_made() {
     // shows TERM-05: the terminal that comes too late is released
-    let mut rig = Rig::open(player(), lender()).await;
+    let mut rig = Rig::open(player(), full_client()).await;
     rig.prompt("p", "s1", "terminal").await;
     let create = rig.client.expect("terminal/create").await;
     rig.cancel("s1").await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_end("p", "cancelled").await;
     rig.client.answer(&create, json!({"terminalId": "T"})).await;
     let release = rig.client.expect("terminal/release").await;
     assert_eq!(release["params"], json!({"sessionId": "s1", "terminalId": "T"}));
@@ -294,7 +297,7 @@ async fn while_a_terminal_is_made() {
     rig.prompt("p", "s1", "terminal").await;
     let create = rig.client.expect("terminal/create").await;
     rig.cancel("s1").await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_end("p", "cancelled").await;
     rig.client.refuse(&create, -32603, "no").await;
     still_serves(&mut rig).await;
 }
@@ -302,7 +305,7 @@ async fn while_a_terminal_is_made() {
 #[tokio::test(start_paused = true)]
 async fn while_a_terminal_runs() {
     // shows TERM-05: released by the drop of the handler, before the answer
-    let mut rig = Rig::open(player(), lender()).await;
+    let mut rig = Rig::open(player(), full_client()).await;
     rig.prompt("p", "s1", "terminal").await;
     let create = rig.client.expect("terminal/create").await;
     rig.client.answer(&create, json!({"terminalId": "T"})).await;
@@ -311,7 +314,7 @@ async fn while_a_terminal_runs() {
     let taken_back = rig.client.expect("$/cancel_request").await;
     assert_eq!(taken_back["params"]["requestId"], wait["id"]);
     let release = rig.client.expect("terminal/release").await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_end("p", "cancelled").await;
     rig.client.answer(&release, json!({})).await;
     rig.client.refuse(&wait, -32800, "cancelled").await;
     still_serves(&mut rig).await;
@@ -326,18 +329,18 @@ async fn after_the_answer_and_when_idle() {
     for params in [json!({}), json!({"sessionId": 5}), json!(5), json!(null), json!(["s1"])] {
         rig.client.notify("session/cancel", params).await;
     }
-    rig.is_well().await;
+    rig.assert_responsive().await;
     rig.prompt("p", "s1", "quick").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_end("p", "end_turn").await;
     rig.cancel("s1").await;
     rig.client.notify("$/cancel_request", json!({"requestId": "p"})).await;
     rig.prompt("q", "s1", "ask").await;
     rig.client.expect("session/update").await;
     let ask = rig.client.expect("session/request_permission").await;
     rig.client.answer(&ask, json!({"outcome": {"outcome": "selected", "optionId": "allow"}})).await;
-    rig.hears("s1", "decided").await;
+    rig.expect_text("s1", "decided").await;
     rig.client.expect("session/update").await;
-    rig.ends("q", "end_turn").await;
+    rig.expect_end("q", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -348,10 +351,10 @@ async fn only_its_own_session() {
     rig.prompt("a", "s1", "wait").await;
     rig.prompt("b", "s2", "wait").await;
     rig.cancel("s2").await;
-    rig.ends("b", "cancelled").await;
-    rig.client.quiet().await;
+    rig.expect_end("b", "cancelled").await;
+    rig.client.expect_silence().await;
     rig.cancel("s1").await;
-    rig.ends("a", "cancelled").await;
+    rig.expect_end("a", "cancelled").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -370,7 +373,7 @@ async fn by_the_request_itself() {
     assert_eq!(rig.client.result(0).await, json!({"stopReason": "cancelled"}));
     rig.client.notify("$/cancel_request", json!({"requestId": 0})).await;
     rig.client.answer(&ask, json!({"outcome": {"outcome": "cancelled"}})).await;
-    rig.client.quiet().await;
+    rig.client.expect_silence().await;
     still_serves(&mut rig).await;
 }
 
@@ -415,12 +418,12 @@ async fn many_times_at_any_moment() {
             assert!(reason == "cancelled" || reason == "end_turn");
             break;
         }
-        rig.is_well().await;
+        rig.assert_responsive().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_is_heard_while_the_client_does_not_read() {
+async fn a_cancel_is_handled_while_the_client_does_not_read() {
     // shows CANCEL-04: the handler waits for room, and the cancel ends that wait
     let done = Arc::new(Notify::new());
     let inner = done.clone();

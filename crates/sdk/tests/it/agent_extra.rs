@@ -43,9 +43,9 @@ impl Request for Ask {
     type Response = Json;
 }
 
-extension!(Tell);
-impl Notification for Tell {
-    const METHOD: &'static str = "_acme/tell";
+extension!(Report);
+impl Notification for Report {
+    const METHOD: &'static str = "_acme/report";
 }
 
 // Takes the name of a message of the protocol.
@@ -55,11 +55,11 @@ impl Notification for Usurper {
 }
 
 fn extended(log: &Log) -> Agent {
-    let tell = log.clone();
+    let sink = log.clone();
     agent(|turn, _| {
         Box::pin(async move {
             let answer = turn.client().request(&Ask(Json::new(&json!({"q": 1})).unwrap())).await?;
-            turn.client().notify(&Tell(answer)).await?;
+            turn.client().notify(&Report(answer)).await?;
             turn.until_cancelled(std::future::pending::<()>()).await?;
             Ok(StopReason::EndTurn)
         })
@@ -74,10 +74,10 @@ fn extended(log: &Log) -> Agent {
             _ => Ok(Json::new(&json!({"asked": ask}))?),
         }
     })
-    .on_notification(move |told: Tell, _: &ClientHandle| {
-        let told: Value = told.0.parse().unwrap();
-        assert!(told["panic"].is_null(), "in an extension");
-        tell.lock().unwrap().push(told.to_string());
+    .on_notification(move |report: Report, _: &ClientHandle| {
+        let report: Value = report.0.parse().unwrap();
+        assert!(report["panic"].is_null(), "in an extension");
+        sink.lock().unwrap().push(report.to_string());
     })
     .on_notification(|_: Usurper, _: &ClientHandle| panic!("never called"))
 }
@@ -93,28 +93,28 @@ async fn extensions_are_served() {
         json!({"asked": [1]}),
         "an extension takes any params"
     );
-    rig.fails("_acme/ask", json!({"bad": true}), -32602).await;
-    rig.fails("_acme/ask", json!({"do": "fail"}), -31000).await;
-    rig.fails("_acme/ask", json!({"do": "panic"}), -32603).await;
-    rig.fails("_acme/other", json!({}), -32601).await;
-    rig.fails("acme/ask", json!({}), -32601).await;
+    rig.expect_error("_acme/ask", json!({"bad": true}), -32602).await;
+    rig.expect_error("_acme/ask", json!({"do": "fail"}), -31000).await;
+    rig.expect_error("_acme/ask", json!({"do": "panic"}), -32603).await;
+    rig.expect_error("_acme/other", json!({}), -32601).await;
+    rig.expect_error("acme/ask", json!({}), -32601).await;
 
     for (method, params) in [
-        ("_acme/tell", json!({"n": 1})),
-        ("_acme/tell", json!({"bad": true})),
-        ("_acme/tell", json!({"panic": true})),
+        ("_acme/report", json!({"n": 1})),
+        ("_acme/report", json!({"bad": true})),
+        ("_acme/report", json!({"panic": true})),
         ("_acme/other", json!({})),
         ("zz/n", json!({})),
         ("$/foo", json!({})),
         ("session/new", json!({})),
-        ("_acme/tell", json!({"n": 2})),
+        ("_acme/report", json!({"n": 2})),
     ] {
         rig.client.notify(method, params).await;
     }
-    rig.is_well().await;
+    rig.assert_responsive().await;
     assert_eq!(taken(&log), [r#"{"n":1}"#, r#"{"n":2}"#], "in the order of the wire");
 
-    // a handler that waits stops nobody, and can be cancelled
+    // a handler that waits blocks no other, and can be cancelled
     rig.client.request("w", "_acme/ask", json!({"do": "wait"})).await;
     rig.client.request("b", "_acme/ask", json!({"do": "call back"})).await;
     let back = rig.client.expect("_acme/ask").await;
@@ -126,7 +126,7 @@ async fn extensions_are_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn extensions_are_called_and_cannot_take_the_place_of_the_protocol() {
+async fn extensions_are_called_and_cannot_replace_protocol_methods() {
     // shows EXT-05, EXT-06
     let log = Log::default();
     let mut rig = Rig::open(extended(&log), json!({})).await;
@@ -134,9 +134,9 @@ async fn extensions_are_called_and_cannot_take_the_place_of_the_protocol() {
     let ask = rig.client.expect("_acme/ask").await;
     assert_eq!(ask["params"], json!({"q": 1}));
     rig.client.answer(&ask, json!({"a": 2})).await;
-    assert_eq!(rig.client.expect("_acme/tell").await["params"], json!({"a": 2}));
+    assert_eq!(rig.client.expect("_acme/report").await["params"], json!({"a": 2}));
     rig.cancel("s1").await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_end("p", "cancelled").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,7 +164,7 @@ async fn meta_and_unknown_members_do_no_harm() {
         (json!(5), false),
         (json!("x"), false),
     ];
-    let mut rig = Rig::greeted(agent, json!({"_meta": {"x": 1}, "zz": 1})).await;
+    let mut rig = Rig::initialized(agent, json!({"_meta": {"x": 1}, "zz": 1})).await;
     for (meta, kept) in &metas {
         let params = json!({"cwd": "/", "mcpServers": [], "_meta": meta, "zz": {"deep": [1]}});
         rig.call("n", "session/new", params).await;
@@ -174,11 +174,11 @@ async fn meta_and_unknown_members_do_no_harm() {
         params["prompt"][0]["_meta"] = meta.clone();
         params["zz"] = json!(1);
         rig.client.request("p", "session/prompt", params).await;
-        rig.hears("s1", if meta["traceparent"].is_string() { "traced" } else { "x" }).await;
-        rig.ends("p", "end_turn").await;
+        rig.expect_text("s1", if meta["traceparent"].is_string() { "traced" } else { "x" }).await;
+        rig.expect_end("p", "end_turn").await;
         rig.client.notify("session/cancel", json!({"sessionId": "s1", "_meta": meta, "zz": 1})).await;
     }
-    rig.is_well().await;
+    rig.assert_responsive().await;
 }
 
 struct Routes(Log);
@@ -208,7 +208,7 @@ impl Providers for Routes {
 async fn providers_are_checked_before_the_author_is_asked() {
     // shows PROV-01, PROV-03, PROV-04, PROV-05, PROV-06, PROV-07, PROV-08, PROV-09, PROV-10, PROV-12, RPC-21
     let log = Log::default();
-    let mut rig = Rig::greeted(echo().providers(Routes(log.clone())), json!({})).await;
+    let mut rig = Rig::initialized(echo().providers(Routes(log.clone())), json!({})).await;
     assert_eq!(rig.hello["agentCapabilities"]["providers"], json!({}));
     let list = rig.call("l", "providers/list", Value::Null).await;
     assert_eq!(
@@ -225,10 +225,10 @@ async fn providers_are_checked_before_the_author_is_asked() {
     let old = json!({"id": "main", "apiType": "anthropic", "baseUrl": "https://b", "headers": {"k": "v"}});
     rig.call("s", "providers/set", old).await;
     for (id, protocol) in [("ghost", "openai"), ("main", "openai"), ("spare", "_y")] {
-        rig.fails("providers/set", set(id, protocol), -32602).await;
+        rig.expect_error("providers/set", set(id, protocol), -32602).await;
     }
-    rig.fails("providers/set", json!({"providerId": "main"}), -32602).await;
-    rig.fails("providers/disable", json!({"providerId": "main"}), -32602).await;
+    rig.expect_error("providers/set", json!({"providerId": "main"}), -32602).await;
+    rig.expect_error("providers/disable", json!({"providerId": "main"}), -32602).await;
     rig.call("d", "providers/disable", json!({"providerId": "spare"})).await;
     rig.call("d", "providers/disable", json!({"id": "spare"})).await;
     assert_eq!(rig.call("d", "providers/disable", json!({"providerId": "ghost"})).await, json!({}));
@@ -307,14 +307,14 @@ fn suggest(session: &str, uri: &str, version: i64) -> Value {
 async fn editor(capabilities: Value) -> (Rig, Log, String) {
     let log = Log::default();
     let agent = echo().next_edits(Edits { log: log.clone(), go: Arc::new(Notify::new()) });
-    let mut rig = Rig::greeted(agent, capabilities).await;
+    let mut rig = Rig::initialized(agent, capabilities).await;
     let started = rig.call("n", "nes/start", json!({"workspaceUri": "file:///w"})).await;
     assert_eq!(taken(&log), [r#"start Some("file:///w")"#]);
     (rig, log, started["sessionId"].as_str().unwrap().to_owned())
 }
 
 #[tokio::test(start_paused = true)]
-async fn suggestions_of_the_kinds_that_the_client_takes() {
+async fn unsupported_kinds_of_suggestions_are_removed() {
     // shows NES-01, NES-04, NES-05, NES-06, NES-10, NES-19
     let kinds = |answer: Value| -> Vec<String> {
         let list = answer["suggestions"].as_array().unwrap().clone();
@@ -324,7 +324,7 @@ async fn suggestions_of_the_kinds_that_the_client_takes() {
     assert_eq!(rig.hello["agentCapabilities"]["nes"], json!({"events": {"document": {"didOpen": {}}}}));
     assert_eq!(rig.hello["agentCapabilities"]["positionEncoding"], "utf-16");
     assert_eq!(kinds(rig.call("s", "nes/suggest", suggest(&id, "file:///a", 1)).await), ["edit"]);
-    rig.fails("session/prompt", prompt(&id, "x"), -32002).await;
+    rig.expect_error("session/prompt", prompt(&id, "x"), -32002).await;
     rig.client.raw(r#"{"jsonrpc":"2.0","id":1,"method":"nes/start"}"#).await;
     assert_ne!(rig.client.result(1).await["sessionId"], id.as_str());
     assert_eq!(taken(&log), ["start None"]);
@@ -365,7 +365,7 @@ async fn documents_are_followed() {
         rig.client.notify(method, params).await;
         rig.client.notify(method, json!({"sessionId": id})).await; // cannot be read, is dropped
     }
-    rig.is_well().await;
+    rig.assert_responsive().await;
     assert_eq!(taken(&log), ["opened", "changed", "saved", "focused", "accepted 1", "rejected 2"]);
 
     assert_eq!(rig.call("s", "nes/suggest", suggest(&id, uri, 4)).await, json!({"suggestions": []}));
@@ -376,8 +376,8 @@ async fn documents_are_followed() {
     rig.client.notify("document/didClose", json!({"sessionId": id, "uri": uri})).await;
     let list = rig.call("s", "nes/suggest", suggest(&id, uri, 1)).await;
     assert_eq!(list["suggestions"].as_array().unwrap().len(), 1);
-    rig.fails("nes/suggest", suggest("ghost", uri, 1), -32002).await;
-    rig.fails("nes/close", json!({"sessionId": "ghost"}), -32002).await;
+    rig.expect_error("nes/suggest", suggest("ghost", uri, 1), -32002).await;
+    rig.expect_error("nes/close", json!({"sessionId": "ghost"}), -32002).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -391,10 +391,10 @@ async fn closing_cancels_suggestions() {
     assert_eq!(lines[0]["result"], json!({}));
     assert_eq!(lines[1]["error"]["code"], -32800);
     assert_eq!(taken(&log), ["closed"]);
-    rig.fails("nes/suggest", suggest(&id, "file:///a", 1), -32002).await;
+    rig.expect_error("nes/suggest", suggest(&id, "file:///a", 1), -32002).await;
     // and so does the end of the connection
     rig.call("n", "nes/start", json!({})).await;
-    rig.leaves().await;
+    rig.disconnect().await;
     assert_eq!(taken(&log), ["start None", "closed"]);
 }
 
@@ -422,7 +422,7 @@ async fn mcp_over_acp_is_a_request_like_any_other() {
     let note = json!({"serverId": "server", "requestId": "r1", "method": "notifications/progress"});
     rig.client.notify("mcp/message", note).await;
     rig.client.answer(&request, json!({"result": {"tools": []}})).await;
-    rig.hears("s1", r#"{"result":{"tools":[]}}"#).await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", r#"{"result":{"tools":[]}}"#).await;
+    rig.expect_end("p", "end_turn").await;
     assert_eq!(taken(&log), ["notifications/progress"]);
 }

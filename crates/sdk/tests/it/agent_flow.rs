@@ -10,7 +10,7 @@ use attache::{Limits, Prompt, Result, StopReason};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
-use crate::agent_rig::{Rig, acts, agent, echo, lender, new, prompt};
+use crate::agent_rig::{Rig, acts, agent, echo, full_client, new, prompt};
 
 #[tokio::test(start_paused = true)]
 async fn two_sessions_in_parallel() {
@@ -26,7 +26,7 @@ async fn two_sessions_in_parallel() {
                 Ok(StopReason::EndTurn)
             })
         }),
-        lender(),
+        full_client(),
     )
     .await;
     rig.new_session("s2").await;
@@ -59,7 +59,7 @@ async fn two_sessions_in_parallel() {
 #[tokio::test(start_paused = true)]
 async fn sixty_four_requests_in_flight() {
     // shows RPC-20, RPC-24, SESS-03
-    let mut rig = Rig::greeted(echo(), json!({})).await;
+    let mut rig = Rig::initialized(echo(), json!({})).await;
     for id in 0..64 {
         rig.client.request(id, "session/new", new()).await;
     }
@@ -76,26 +76,26 @@ async fn sixty_four_requests_in_flight() {
     for (session, id) in &seen {
         rig.client.request(*id, "session/prompt", prompt(session, session)).await;
     }
-    let mut heard = std::collections::HashSet::new();
+    let mut received = std::collections::HashSet::new();
     let mut ends = 0;
     while ends < 64 {
         let line = rig.client.line().await;
         if line["method"] == "session/update" {
             assert_eq!(line["params"]["sessionId"], line["params"]["update"]["content"]["text"]);
-            heard.insert(line["params"]["sessionId"].as_str().unwrap().to_owned());
+            received.insert(line["params"]["sessionId"].as_str().unwrap().to_owned());
         } else {
             assert_eq!(line["result"], json!({"stopReason": "end_turn"}));
             ends += 1;
         }
     }
-    assert_eq!(heard.len(), 64);
-    rig.leaves().await;
+    assert_eq!(received.len(), 64);
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn too_many_requests_are_refused_and_the_rest_is_served() {
     let limits = Limits::default().open_requests(4);
-    let mut rig = Rig::greeted(
+    let mut rig = Rig::initialized(
         agent(|turn, _| {
             Box::pin(async move {
                 turn.until_cancelled(std::future::pending::<()>()).await?;
@@ -117,8 +117,8 @@ async fn too_many_requests_are_refused_and_the_rest_is_served() {
     assert_eq!(line["id"], "p5");
     assert!(line["error"]["code"].is_i64());
     rig.cancel("s2").await;
-    rig.ends("p2", "cancelled").await;
-    rig.is_well().await;
+    rig.expect_end("p2", "cancelled").await;
+    rig.assert_responsive().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,7 +189,7 @@ async fn a_permission_is_answered_while_the_agent_floods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_waits_for_the_client_blocks_nobody() {
+async fn a_handler_that_waits_for_the_client_does_not_block_others() {
     // shows RPC-20: every kind of handler waits for an answer that the client gives last of all
     let waits = |client: attache::agent::ClientHandle| async move {
         let request = attache::wire::v1::MessageMcpRequest::new("s", "r", "m");
@@ -214,7 +214,7 @@ async fn a_handler_that_waits_for_the_client_blocks_nobody() {
             Ok(opened)
         }
     });
-    let mut rig = Rig::greeted(agent, lender()).await;
+    let mut rig = Rig::initialized(agent, full_client()).await;
     rig.new_session("s0").await;
     rig.client.request("slow", "session/new", json!({"cwd": "/slow", "mcpServers": []})).await;
     let first = rig.client.expect("mcp/message").await;
@@ -222,10 +222,10 @@ async fn a_handler_that_waits_for_the_client_blocks_nobody() {
     let second = rig.client.expect("fs/read_text_file").await;
     rig.new_session("s2").await;
     rig.prompt("quick", "s2", "").await;
-    rig.ends("quick", "end_turn").await;
-    rig.is_well().await;
+    rig.expect_end("quick", "end_turn").await;
+    rig.assert_responsive().await;
     rig.client.answer(&second, json!({"content": ""})).await;
-    rig.ends("read", "end_turn").await;
+    rig.expect_end("read", "end_turn").await;
     rig.client.answer(&first, json!({"result": {}})).await;
     assert_eq!(rig.client.result("slow").await, json!({"sessionId": "s1"}));
 }
@@ -233,7 +233,7 @@ async fn a_handler_that_waits_for_the_client_blocks_nobody() {
 /// Notes how its sessions and turns end.
 struct Witness {
     log: Arc<Mutex<Vec<String>>>,
-    deaf: bool,
+    ignores_cancel: bool,
 }
 
 impl AgentSession for Witness {
@@ -250,7 +250,7 @@ impl AgentSession for Witness {
             "stream" => loop {
                 turn.say("x".repeat(1000)).await?;
             },
-            _ if self.deaf => std::future::pending().await,
+            _ if self.ignores_cancel => std::future::pending().await,
             _ => turn.until_cancelled(std::future::pending::<()>()).await?,
         }
         Ok(StopReason::EndTurn)
@@ -261,13 +261,13 @@ impl AgentSession for Witness {
     }
 }
 
-fn witness(deaf: bool) -> (Agent, Arc<Mutex<Vec<String>>>) {
+fn witness(ignores_cancel: bool) -> (Agent, Arc<Mutex<Vec<String>>>) {
     let log: Arc<Mutex<Vec<String>>> = Arc::default();
     let inner = log.clone();
     let count = AtomicUsize::new(0);
     let agent = Agent::new(move |_| {
         let id = format!("s{}", count.fetch_add(1, Ordering::Relaxed) + 1);
-        let opened = OpenedSession::new(Witness { log: inner.clone(), deaf }).id(id);
+        let opened = OpenedSession::new(Witness { log: inner.clone(), ignores_cancel }).id(id);
         async { Ok(opened) }
     });
     (agent, log)
@@ -276,13 +276,13 @@ fn witness(deaf: bool) -> (Agent, Arc<Mutex<Vec<String>>>) {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_leaves_in_the_middle_of_a_turn() {
     // shows STDIO-10: handlers end, hooks run, serving ends in peace
-    for (text, deaf) in [("wait", false), ("wait", true), ("read", false), ("stream", false)] {
-        let (agent, log) = witness(deaf);
-        let mut rig = Rig::open(agent, lender()).await;
+    for (text, ignores_cancel) in [("wait", false), ("wait", true), ("read", false), ("stream", false)] {
+        let (agent, log) = witness(ignores_cancel);
+        let mut rig = Rig::open(agent, full_client()).await;
         rig.new_session("s2").await;
         rig.prompt("p", "s1", text).await;
         rig.is_busy().await;
-        rig.leaves().await;
+        rig.disconnect().await;
         assert_eq!(*log.lock().unwrap(), ["handler left", "closed", "closed"], "{text}");
     }
 }
@@ -303,7 +303,7 @@ async fn a_handler_that_ignores_the_end_gets_its_grace_and_no_more() {
     rig.prompt("p", "s1", "wait").await;
     rig.is_busy().await;
     let begin = tokio::time::Instant::now();
-    rig.leaves().await;
+    rig.disconnect().await;
     assert!(begin.elapsed() < Duration::from_millis(200), "{:?} of the paused clock", begin.elapsed());
     assert_eq!(*log.lock().unwrap(), ["handler left", "closed"]);
 }
@@ -326,14 +326,14 @@ impl AgentSession for Sticky {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hooks_that_misbehave_hold_up_nobody() {
+async fn closed_hooks_that_hang_or_panic_do_not_block_others() {
     let alive = Arc::new(());
     let inner = alive.clone();
     let agent = Agent::new(move |request: OpenRequest| {
         let session = Sticky(request.cwd.ends_with("panic"), inner.clone());
         async { Ok(session) }
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     for _ in 0..50 {
         rig.call("n", "session/new", new()).await;
     }
@@ -345,7 +345,7 @@ async fn hooks_that_misbehave_hold_up_nobody() {
     rig.client.request("c", "session/close", opened).await;
     rig.is_busy().await;
     let begin = tokio::time::Instant::now();
-    rig.leaves().await;
+    rig.disconnect().await;
     assert!(begin.elapsed() < Duration::from_secs(9), "all of them at once");
     for _ in 0..20 {
         tokio::task::yield_now().await;
@@ -363,11 +363,11 @@ async fn whoever_stops_serving_stops_the_handlers() {
     assert!((&mut rig.serving).await.unwrap_err().is_cancelled());
     rig.is_busy().await;
     assert_eq!(*log.lock().unwrap(), ["handler left"]);
-    rig.client.ends().await;
+    rig.client.expect_eof().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn background_tasks_learn_that_nobody_serves_any_more() {
+async fn background_tasks_fail_after_serve_is_dropped() {
     let (sender, mut turns) = mpsc::channel(16);
     let agent = agent(move |turn, _| {
         sender.try_send(turn.detach()).unwrap();
@@ -378,7 +378,7 @@ async fn background_tasks_learn_that_nobody_serves_any_more() {
     let detached = turns.recv().await.unwrap();
     rig.serving.abort();
     detached.turn().cancellation().cancelled().await;
-    assert!(detached.turn().say("anybody there?").await.is_err());
+    assert!(detached.turn().say("too late").await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -415,14 +415,14 @@ async fn nothing_is_kept_when_the_client_is_gone() {
         let session = Hoarder { handle: request.session, kept: Mutex::default(), _alive: inner.clone() };
         async { Ok(OpenedSession::new(session).id("s1")) }
     });
-    let mut rig = Rig::open(agent, lender()).await;
+    let mut rig = Rig::open(agent, full_client()).await;
     rig.prompt("p", "s1", "").await;
     let create = rig.client.expect("terminal/create").await;
     rig.client.answer(&create, json!({"terminalId": "T"})).await;
     rig.client.expect("session/update").await;
     rig.client.expect("session/update").await;
-    rig.ends("p", "end_turn").await;
-    rig.leaves().await;
+    rig.expect_end("p", "end_turn").await;
+    rig.disconnect().await;
     assert_eq!(Arc::strong_count(&alive), 1);
 }
 
@@ -431,16 +431,16 @@ async fn a_second_client_has_sessions_of_its_own() {
     // one agent, cloned for each client
     let agent = echo();
     let mut first = Rig::open(agent.clone(), json!({})).await;
-    let mut second = Rig::greeted(agent, json!({})).await;
-    second.fails("session/prompt", prompt("s1", "x"), -32002).await;
+    let mut second = Rig::initialized(agent, json!({})).await;
+    second.expect_error("session/prompt", prompt("s1", "x"), -32002).await;
     second.new_session("s2").await;
     first.prompt("p", "s1", "x").await;
-    first.hears("s1", "x").await;
-    first.ends("p", "end_turn").await;
-    first.leaves().await;
+    first.expect_text("s1", "x").await;
+    first.expect_end("p", "end_turn").await;
+    first.disconnect().await;
     second.prompt("p", "s2", "y").await;
-    second.hears("s2", "y").await;
-    second.ends("p", "end_turn").await;
+    second.expect_text("s2", "y").await;
+    second.expect_end("p", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -461,13 +461,13 @@ async fn updates_between_turns_keep_their_order() {
         }
     });
     for n in 0..1000 {
-        rig.hears("s1", &n.to_string()).await;
+        rig.expect_text("s1", &n.to_string()).await;
     }
     sending.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_request_has_one_answer_whatever_crosses_what() {
+async fn every_request_has_one_answer_in_every_interleaving() {
     // shows RPC-24, CANCEL-12, PROMPT-13: prompts, cancels, closes and openings in a fixed but wild order, on two threads
     let inner = acts(|turn, prompt| {
         Box::pin(async move {
@@ -490,7 +490,7 @@ async fn every_request_has_one_answer_whatever_crosses_what() {
             async { Ok(session) }
         })
         .limits(Limits::default().write_buffer(4 << 10));
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     let (mut open, mut seed) = (std::collections::HashSet::new(), 7_u64);
     for id in 0..600_i64 {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -527,5 +527,5 @@ async fn every_request_has_one_answer_whatever_crosses_what() {
             assert!(open.remove(&line["id"].as_i64().unwrap()), "a second answer: {line}");
         }
     }
-    rig.leaves().await;
+    rig.disconnect().await;
 }

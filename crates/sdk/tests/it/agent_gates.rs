@@ -9,7 +9,7 @@ use attache::wire::v1::{
 use attache::{Error, Meta, StopReason};
 use serde_json::json;
 
-use crate::agent_rig::{Rig, acts, agent, echo, lender};
+use crate::agent_rig::{Rig, acts, agent, echo, full_client};
 
 #[tokio::test(start_paused = true)]
 async fn a_loaded_session_has_the_roots_of_its_request() {
@@ -23,7 +23,8 @@ async fn a_loaded_session_has_the_roots_of_its_request() {
         }
     };
     let mut rig =
-        Rig::greeted(echo().additional_directories().load(record.clone()).resume(record), json!({})).await;
+        Rig::initialized(echo().additional_directories().load(record.clone()).resume(record), json!({}))
+            .await;
     let params =
         json!({"sessionId": "old", "cwd": "/work", "mcpServers": [], "additionalDirectories": ["/lib"]});
     rig.call("1", "session/load", params).await;
@@ -35,7 +36,7 @@ async fn a_loaded_session_has_the_roots_of_its_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_gives_up_by_itself_says_cancelled() {
+async fn a_turn_that_cancels_itself_ends_as_cancelled() {
     // shows CANCEL-19
     let mut rig = Rig::open(agent(|_, _| Box::pin(async { Err(Error::Cancelled) })), json!({})).await;
     rig.prompt("p", "s1", "x").await;
@@ -43,7 +44,7 @@ async fn a_turn_that_gives_up_by_itself_says_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_is_told_by_further_plans() {
+async fn progress_is_reported_by_further_plans() {
     // shows PLAN-02, PLAN-03
     let entry = |status| vec![PlanEntry::new("step", PlanEntryPriority::High, status)];
     let planner = agent(move |turn, _| {
@@ -57,9 +58,9 @@ async fn progress_is_told_by_further_plans() {
     rig.prompt("p", "s1", "x").await;
     for status in ["pending", "completed"] {
         let entries = json!([{"content": "step", "priority": "high", "status": status}]);
-        rig.sees("s1", json!({"sessionUpdate": "plan", "entries": entries})).await;
+        rig.expect_update("s1", json!({"sessionUpdate": "plan", "entries": entries})).await;
     }
-    rig.ends("p", "end_turn").await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,12 +76,12 @@ async fn a_notice_has_a_title() {
     });
     let mut rig = Rig::open(noticing, json!({"session": {"notices": {}}})).await;
     rig.prompt("p", "s1", "x").await;
-    rig.sees("s1", json!({"sessionUpdate": "notice", "severity": "info", "title": "here"})).await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_update("s1", json!({"sessionUpdate": "notice", "severity": "info", "title": "here"})).await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_link_led_to_is_told_to_the_client_that_was_asked() {
+async fn the_completion_of_a_link_is_reported_to_the_same_client() {
     // shows ELIC-06, ELIC-21, ELIC-24
     let asking = agent(|turn, _| {
         Box::pin(async move {
@@ -90,21 +91,21 @@ async fn what_a_link_led_to_is_told_to_the_client_that_was_asked() {
             Ok(StopReason::EndTurn)
         })
     });
-    let mut rig = Rig::open(asking, lender()).await;
+    let mut rig = Rig::open(asking, full_client()).await;
     rig.prompt("p", "s1", "x").await;
     let request = rig.client.expect("elicitation/create").await;
     assert_eq!(request["params"]["elicitationId"], "e1");
     rig.client.answer(&request, json!({"action": "accept"})).await;
     let done = rig.client.expect("elicitation/complete").await;
     assert_eq!(done["params"], json!({"elicitationId": "e1"}));
-    rig.ends("p", "end_turn").await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn error_messages_stay_short_whatever_the_peer_sends() {
     // shows RPC-17
-    let mut rig = Rig::greeted(echo(), json!({})).await;
-    let error = rig.fails(&"x".repeat(100_000), json!({}), -32601).await;
+    let mut rig = Rig::initialized(echo(), json!({})).await;
+    let error = rig.expect_error(&"x".repeat(100_000), json!({}), -32601).await;
     assert!(error["message"].as_str().unwrap().len() < 300);
 }
 

@@ -27,26 +27,26 @@ async fn the_whole_hello() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_version_is_answered_with_the_one_there_is() {
+async fn any_version_is_answered_with_version_1() {
     // shows INIT-05, INIT-06, INIT-07
-    let mut rig = Rig::silent(echo());
+    let mut rig = Rig::uninitialized(echo());
     for asked in [json!(1), json!(0), json!(2), json!(65535), json!("1")] {
         let hello = rig.call("i", "initialize", json!({"protocolVersion": asked})).await;
         assert_eq!(hello["protocolVersion"], 1);
     }
     for asked in [json!("1.0.0"), json!(1.5), json!(-1), json!(70000), json!(null), json!("")] {
-        rig.fails("initialize", json!({"protocolVersion": asked}), -32602).await;
+        rig.expect_error("initialize", json!({"protocolVersion": asked}), -32602).await;
     }
-    rig.fails("initialize", json!({}), -32602).await;
-    rig.fails("initialize", json!([1]), -32602).await; // shows RPC-25
+    rig.expect_error("initialize", json!({}), -32602).await;
+    rig.expect_error("initialize", json!([1]), -32602).await; // shows RPC-25
 }
 
 #[tokio::test(start_paused = true)]
 async fn initialize_comes_first() {
     // shows INIT-03
-    let mut rig = Rig::silent(echo());
+    let mut rig = Rig::uninitialized(echo());
     for method in ["session/new", "session/prompt", "authenticate", "session/list", "_x/y"] {
-        rig.fails(method, new(), -32600).await;
+        rig.expect_error(method, new(), -32600).await;
     }
     rig.cancel("s1").await;
     rig.call("i", "initialize", json!({"protocolVersion": 1})).await;
@@ -67,14 +67,14 @@ async fn a_second_initialize_keeps_the_sessions() {
     )
     .await;
     rig.prompt("p", "s1", "").await;
-    rig.hears("s1", "false").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", "false").await;
+    rig.expect_end("p", "end_turn").await;
     let hello = json!({"protocolVersion": 1, "clientCapabilities": {"fs": {"readTextFile": true}}});
     rig.call("i", "initialize", hello).await;
     rig.prompt("p", "s1", "").await;
-    rig.hears("s1", "true").await;
-    rig.ends("p", "end_turn").await;
-    rig.leaves().await;
+    rig.expect_text("s1", "true").await;
+    rig.expect_end("p", "end_turn").await;
+    rig.disconnect().await;
 }
 
 /// Says which of the client's services it sees.
@@ -96,7 +96,7 @@ fn looks() -> Agent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_absent_is_not_supported() {
+async fn absent_capabilities_are_not_supported() {
     // shows INIT-15, INIT-19, INIT-20, INIT-26, FS-01, FS-02, TERM-01, TERM-02, ELIC-01
     let cases = [
         (json!({}), ""),
@@ -114,16 +114,16 @@ async fn what_is_absent_is_not_supported() {
     for (capabilities, expected) in cases {
         let mut rig = Rig::open(looks(), capabilities).await;
         rig.prompt("p", "s1", "").await;
-        rig.hears("s1", expected).await;
-        rig.ends("p", "end_turn").await;
+        rig.expect_text("s1", expected).await;
+        rig.expect_end("p", "end_turn").await;
     }
-    let mut rig = Rig::silent(looks());
+    let mut rig = Rig::uninitialized(looks());
     let hello =
         json!({"protocolVersion": 1, "capabilities": {"fs": {"readTextFile": true}, "terminal": true}});
     rig.call("i", "initialize", hello).await;
     rig.new_session("s1").await;
     rig.prompt("p", "s1", "").await;
-    rig.hears("s1", "").await;
+    rig.expect_text("s1", "").await;
 }
 
 struct Plain;
@@ -135,7 +135,7 @@ impl AgentSession for Plain {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_installed_is_advertised() {
+async fn installed_services_are_advertised() {
     // shows INIT-18, INIT-19, AUTH-01, PROV-01, SSTAT-05
     let everything = Agent::new(|_| async { Ok(Plain) })
         .images()
@@ -157,7 +157,7 @@ async fn what_is_installed_is_advertised() {
         .auth(Door::default())
         .logout(|| async { Ok(()) })
         .auth_status(|| async { Ok(AuthStatusResponse::new(AuthState::Unknown)) });
-    let rig = Rig::greeted(everything, json!({})).await;
+    let rig = Rig::initialized(everything, json!({})).await;
     let expected = json!({
         "loadSession": true,
         "promptCapabilities": {"image": true, "audio": true, "embeddedContext": true},
@@ -172,13 +172,13 @@ async fn what_is_installed_is_advertised() {
 
     // an agent that cannot list does not archive either
     let archivist = echo().archive(|_| async { Ok(()) }, |_| async { Ok(()) });
-    let mut rig = Rig::greeted(archivist, json!({})).await;
+    let mut rig = Rig::initialized(archivist, json!({})).await;
     assert_eq!(rig.hello["agentCapabilities"]["sessionCapabilities"], json!({"close": {}}));
-    rig.fails("session/archive", json!({"sessionId": "x"}), -32601).await;
+    rig.expect_error("session/archive", json!({"sessionId": "x"}), -32601).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_installed_is_not_served() {
+async fn services_that_are_not_installed_are_not_served() {
     // shows SESS-09, RPC-12, MODEL-03, PROV-01, NES-01: whatever the params are
     let mut rig = Rig::open(echo(), json!({})).await;
     let methods = [
@@ -206,14 +206,14 @@ async fn what_is_not_installed_is_not_served() {
         "$/such",
     ];
     for method in methods {
-        rig.fails(method, json!({"sessionId": "s1", "cwd": "/", "mcpServers": []}), -32601).await;
-        rig.fails(method, json!({}), -32601).await;
+        rig.expect_error(method, json!({"sessionId": "s1", "cwd": "/", "mcpServers": []}), -32601).await;
+        rig.expect_error(method, json!({}), -32601).await;
     }
     // nor are the windows that this session does not have
-    rig.fails("session/set_mode", json!({"sessionId": "s1", "modeId": "x"}), -32601).await;
-    rig.fails("session/set_model", json!({"sessionId": "s1", "modelId": "x"}), -32601).await;
+    rig.expect_error("session/set_mode", json!({"sessionId": "s1", "modeId": "x"}), -32601).await;
+    rig.expect_error("session/set_model", json!({"sessionId": "s1", "modelId": "x"}), -32601).await;
     let set = json!({"sessionId": "s1", "configId": "x", "value": "y"});
-    rig.fails("session/set_config_option", set, -32601).await;
+    rig.expect_error("session/set_config_option", set, -32601).await;
 }
 
 /// Logs in with `key`, and fails with `broken`.
@@ -260,10 +260,10 @@ fn guarded(door: &Door) -> Agent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_gets_a_session_before_the_login() {
+async fn no_session_before_the_login() {
     // shows AUTH-05, AUTH-06, AUTH-17, AUTH-22, RPC-15
     let door = Door::default();
-    let mut rig = Rig::greeted(guarded(&door), json!({})).await;
+    let mut rig = Rig::initialized(guarded(&door), json!({})).await;
     let all = json!({"sessionId": "x", "cwd": "/", "mcpServers": [], "title": "t"});
     let gated = [
         "session/new",
@@ -278,50 +278,50 @@ async fn nobody_gets_a_session_before_the_login() {
         "session/status",
     ];
     for method in gated {
-        rig.fails(method, all.clone(), -32000).await;
+        rig.expect_error(method, all.clone(), -32000).await;
     }
     assert_eq!(rig.call("a", "auth/status", json!({})).await, json!({"state": "unauthenticated"}));
-    rig.fails("session/new", new(), -32000).await;
+    rig.expect_error("session/new", new(), -32000).await;
 
-    rig.fails("authenticate", json!({"methodId": "broken"}), -32603).await;
-    rig.fails("session/new", new(), -32000).await;
+    rig.expect_error("authenticate", json!({"methodId": "broken"}), -32603).await;
+    rig.expect_error("session/new", new(), -32000).await;
     assert_eq!(rig.call("a", "authenticate", json!({"methodId": "key"})).await, json!({}));
     rig.new_session("s1").await;
     rig.call("l", "session/list", Value::Null).await;
 
     assert_eq!(rig.call("o", "logout", Value::Null).await, json!({}));
-    rig.fails("session/new", new(), -32000).await;
+    rig.expect_error("session/new", new(), -32000).await;
     // AUTH-18: what is open goes on
     rig.prompt("p", "s1", "still here").await;
-    rig.hears("s1", "still here").await;
-    rig.ends("p", "end_turn").await;
-    rig.leaves().await;
+    rig.expect_text("s1", "still here").await;
+    rig.expect_end("p", "end_turn").await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_an_announced_method_of_the_agent_logs_in() {
     // shows AUTH-04, AUTH-10, AUTH-20
     let door = Door::default();
-    let mut rig = Rig::greeted(guarded(&door), json!({"auth": {"terminal": true}})).await;
+    let mut rig = Rig::initialized(guarded(&door), json!({"auth": {"terminal": true}})).await;
     for method in ["ghost", "tty", "env", ""] {
-        rig.fails("authenticate", json!({"methodId": method}), -32602).await;
+        rig.expect_error("authenticate", json!({"methodId": method}), -32602).await;
     }
     let draft = json!({"method": "oauth-device-code", "credentials": {"token": "secret"}});
-    let error = rig.fails("authenticate", draft, -32602).await;
+    let error = rig.expect_error("authenticate", draft, -32602).await;
     assert!(!error.to_string().contains("secret"));
     assert_eq!(door.logins.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn terminal_logins_are_for_those_who_can_run_them() {
+async fn terminal_logins_are_offered_to_clients_that_can_run_them() {
     // shows AUTH-01, AUTH-08
     let ids = |hello: &Value| -> Vec<String> {
         let methods = hello["authMethods"].as_array().unwrap();
         methods.iter().map(|method| method["id"].as_str().unwrap().to_owned()).collect()
     };
-    let rig = Rig::greeted(guarded(&Door::default()), json!({})).await;
+    let rig = Rig::initialized(guarded(&Door::default()), json!({})).await;
     assert_eq!(ids(&rig.hello), ["key", "broken", "env"]);
-    let rig = Rig::greeted(guarded(&Door::default()), json!({"auth": {"terminal": true}})).await;
+    let rig = Rig::initialized(guarded(&Door::default()), json!({"auth": {"terminal": true}})).await;
     assert_eq!(ids(&rig.hello), ["key", "broken", "tty", "env"]);
 }
 
@@ -329,17 +329,17 @@ async fn terminal_logins_are_for_those_who_can_run_them() {
 async fn a_key_in_the_environment_opens_the_door() {
     // shows AUTH-05, AUTH-17
     let door = Door { inside: true, ..Door::default() };
-    let mut rig = Rig::greeted(guarded(&door), json!({})).await;
+    let mut rig = Rig::initialized(guarded(&door), json!({})).await;
     rig.new_session("s1").await;
     rig.call("o", "logout", json!({})).await;
-    rig.fails("session/new", new(), -32000).await;
+    rig.expect_error("session/new", new(), -32000).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn params_that_may_be_missing_may_be_null() {
     // shows RPC-21, RPC-13
     let door = Door { inside: true, ..Door::default() };
-    let mut rig = Rig::greeted(guarded(&door), json!({})).await;
+    let mut rig = Rig::initialized(guarded(&door), json!({})).await;
     for method in ["auth/status", "session/list", "logout"] {
         rig.client.raw(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#)).await;
         rig.client.result(1).await;
@@ -361,7 +361,7 @@ async fn the_client_is_a_value() {
         assert!(client.capabilities().terminal);
         Ok(Plain)
     });
-    let mut rig = Rig::silent(agent);
+    let mut rig = Rig::uninitialized(agent);
     let hello = json!({"protocolVersion": 1, "clientInfo": {"name": "zed", "version": "2"}, "clientCapabilities": {"terminal": true}});
     rig.call("i", "initialize", hello).await;
     rig.call("n", "session/new", new()).await;

@@ -119,13 +119,13 @@ fn booleans() -> Value {
 
 async fn switched(capabilities: Value) -> (Rig, Log, Value, Arc<Notify>) {
     let (log, go) = (Log::default(), Arc::new(Notify::new()));
-    let mut rig = Rig::greeted(switchboard(&log, &go), capabilities).await;
+    let mut rig = Rig::initialized(switchboard(&log, &go), capabilities).await;
     let opened = rig.call("n", "session/new", new()).await;
     (rig, log, opened, go)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_shows_what_it_offers() {
+async fn a_new_session_reports_its_settings() {
     // shows MODE-01, MODE-02, MODEL-01, CONF-01, CONF-07, CONF-08, CONF-21
     let (_, _, opened, _) = switched(json!({})).await;
     assert_eq!(opened["modes"]["currentModeId"], "ask");
@@ -159,13 +159,13 @@ async fn modes_and_models_are_switched() {
     rig.client.result("m").await;
     assert_eq!(*log.lock().unwrap(), ["mode code", "mode ask", "model big"]);
 
-    rig.fails("session/set_mode", json!({"sessionId": "s1", "modeId": "ghost"}), -32602).await;
-    rig.fails("session/set_mode", json!({"sessionId": "s1"}), -32602).await;
-    rig.fails("session/set_mode", json!({"sessionId": "ghost", "modeId": "ask"}), -32002).await;
-    rig.fails("session/set_model", json!({"sessionId": "s1", "modelId": "ghost"}), -32602).await;
+    rig.expect_error("session/set_mode", json!({"sessionId": "s1", "modeId": "ghost"}), -32602).await;
+    rig.expect_error("session/set_mode", json!({"sessionId": "s1"}), -32602).await;
+    rig.expect_error("session/set_mode", json!({"sessionId": "ghost", "modeId": "ask"}), -32002).await;
+    rig.expect_error("session/set_model", json!({"sessionId": "s1", "modelId": "ghost"}), -32602).await;
     // what the author refuses changes nothing
-    rig.fails("session/set_mode", json!({"sessionId": "s1", "modeId": "no"}), -31000).await;
-    rig.fails("session/set_model", json!({"sessionId": "s1", "modelId": "no"}), -31000).await;
+    rig.expect_error("session/set_mode", json!({"sessionId": "s1", "modeId": "no"}), -31000).await;
+    rig.expect_error("session/set_model", json!({"sessionId": "s1", "modelId": "no"}), -31000).await;
     let set = json!({"sessionId": "s1", "configId": "level", "value": "high"});
     let list = rig.call("o", "session/set_config_option", set).await;
     assert_eq!(values(&list["configOptions"]), ["ask", "big", "high"]);
@@ -186,7 +186,7 @@ async fn options_are_set() {
 
     // the other windows follow
     rig.client.request("o", "session/set_config_option", set("mode", json!("code"))).await;
-    rig.sees("s1", json!({"sessionUpdate": "current_mode_update", "currentModeId": "code"})).await;
+    rig.expect_update("s1", json!({"sessionUpdate": "current_mode_update", "currentModeId": "code"})).await;
     rig.client.result("o").await;
     let list = rig.call("o", "session/set_config_option", set("model", json!("big"))).await;
     assert_eq!(values(&list["configOptions"])[..2], ["code", "big"]);
@@ -201,13 +201,13 @@ async fn options_are_set() {
         ("level", json!(null), -32602),
         ("level", json!("no"), -31000),
     ] {
-        rig.fails("session/set_config_option", set(id, value), code).await;
+        rig.expect_error("session/set_config_option", set(id, value), code).await;
     }
     let odd = json!({"sessionId": "s1", "configId": "level", "type": "boolean", "value": "high"});
     rig.client.request("o", "session/set_config_option", odd).await;
     let answer = rig.client.line().await;
     assert!(answer["error"]["code"] == -32602 || values(&answer["result"]["configOptions"])[2] == "high");
-    rig.fails(
+    rig.expect_error(
         "session/set_config_option",
         json!({"sessionId": "ghost", "configId": "level", "value": "x"}),
         -32002,
@@ -226,8 +226,8 @@ async fn everything_can_be_switched_during_a_turn() {
     let set = json!({"sessionId": "s1", "configId": "level", "value": "high"});
     rig.call("o", "session/set_config_option", set).await;
     go.notify_one();
-    rig.hears("s1", "done").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", "done").await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,45 +236,48 @@ async fn the_agent_switches_by_itself() {
     let (mut rig, log, _, _) = switched(json!({})).await;
     let list = |rig_line: Value| values(&rig_line["params"]["update"]["configOptions"]);
     rig.prompt("p", "s1", "mode").await;
-    rig.sees("s1", json!({"sessionUpdate": "current_mode_update", "currentModeId": "code"})).await;
+    rig.expect_update("s1", json!({"sessionUpdate": "current_mode_update", "currentModeId": "code"})).await;
     assert_eq!(list(rig.client.expect("session/update").await), ["code", "small", "low"]);
-    rig.hears("s1", "done").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", "done").await;
+    rig.expect_end("p", "end_turn").await;
 
     rig.prompt("p", "s1", "ghost mode").await;
-    rig.hears("s1", "done").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", "done").await;
+    rig.expect_end("p", "end_turn").await;
 
     rig.prompt("p", "s1", "option").await;
     assert_eq!(list(rig.client.expect("session/update").await), ["code", "small", "high"]);
-    rig.hears("s1", "done").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", "done").await;
+    rig.expect_end("p", "end_turn").await;
 
     rig.prompt("p", "s1", "mode option").await;
-    rig.sees("s1", json!({"sessionUpdate": "current_mode_update", "currentModeId": "ask"})).await;
+    rig.expect_update("s1", json!({"sessionUpdate": "current_mode_update", "currentModeId": "ask"})).await;
     assert_eq!(list(rig.client.expect("session/update").await), ["ask", "small", "high"]);
-    rig.hears("s1", "done").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", "done").await;
+    rig.expect_end("p", "end_turn").await;
 
     // the whole list; the boolean is not for this client
     rig.prompt("p", "s1", "options").await;
     assert_eq!(list(rig.client.expect("session/update").await), ["low"]);
-    rig.hears("s1", "done").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", "done").await;
+    rig.expect_end("p", "end_turn").await;
 
     rig.prompt("p", "s1", "commands").await;
     let commands = json!([{"name": "new", "description": "New"}]);
-    rig.sees("s1", json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}))
-        .await;
-    rig.hears("s1", "done").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_update(
+        "s1",
+        json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}),
+    )
+    .await;
+    rig.expect_text("s1", "done").await;
+    rig.expect_end("p", "end_turn").await;
 
     rig.prompt("p", "s1", "title").await;
-    rig.sees("s1", json!({"sessionUpdate": "session_info_update", "title": "A title"})).await;
-    rig.sees("s1", json!({"sessionUpdate": "session_info_update", "title": null})).await;
-    rig.hears("s1", "done").await;
-    rig.ends("p", "end_turn").await;
-    assert!(log.lock().unwrap().is_empty(), "the author is not told what he did");
+    rig.expect_update("s1", json!({"sessionUpdate": "session_info_update", "title": "A title"})).await;
+    rig.expect_update("s1", json!({"sessionUpdate": "session_info_update", "title": null})).await;
+    rig.expect_text("s1", "done").await;
+    rig.expect_end("p", "end_turn").await;
+    assert!(log.lock().unwrap().is_empty(), "the author gets no event for his own change");
 }
 
 /// Stored sessions, as a list of ids, and which of them are archived.
@@ -359,7 +362,7 @@ fn archivist(store: &Store, log: &Log) -> Agent {
 async fn stored(ids: &[&str]) -> (Rig, Store, Log) {
     let (store, log) = (Store::default(), Log::default());
     *store.0.lock().unwrap() = ids.iter().map(|id| ((*id).to_owned(), false)).collect();
-    let rig = Rig::greeted(archivist(&store, &log), json!({})).await;
+    let rig = Rig::initialized(archivist(&store, &log), json!({})).await;
     (rig, store, log)
 }
 
@@ -378,12 +381,12 @@ async fn lists_come_in_pages() {
     assert_eq!(rig.call("l", "session/list", json!({"cwd": "/else"})).await, json!({"sessions": []}));
     let draft = json!({"cwd": "/work", "additionalDirectories": ["/a"], "cursor": null});
     assert_eq!(rig.call("l", "session/list", draft).await["sessions"].as_array().unwrap().len(), 2);
-    rig.fails("session/list", json!({"cursor": "ghost"}), -32602).await;
-    rig.fails("session/list", json!({"cursor": 5}), -32602).await;
+    rig.expect_error("session/list", json!({"cursor": "ghost"}), -32602).await;
+    rig.expect_error("session/list", json!({"cursor": 5}), -32602).await;
     for filter in ["exclude", "include", "only"] {
         rig.call("l", "session/list", json!({"archived": filter})).await;
     }
-    rig.fails("session/list", json!({"archived": "_x"}), -32602).await;
+    rig.expect_error("session/list", json!({"archived": "_x"}), -32602).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -391,25 +394,25 @@ async fn a_filter_that_is_not_supported_is_refused() {
     // shows SSTAT-06
     let agent = Agent::new(|_| async { Err::<Stored, _>(Error::Cancelled) })
         .list(|_| async { Ok(ListSessionsResponse::new(vec![SessionInfo::new("a", "/")])) });
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     for filter in ["exclude", "include", "only", "_x"] {
-        rig.fails("session/list", json!({"archived": filter}), -32602).await;
+        rig.expect_error("session/list", json!({"archived": filter}), -32602).await;
     }
     let list = json!({"sessions": [{"sessionId": "a", "cwd": "/"}]});
     assert_eq!(rig.call("l", "session/list", json!({})).await, list);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_deleted_is_gone() {
+async fn a_deleted_session_is_gone() {
     // shows DEL-03, DEL-04
     let (mut rig, _, log) = stored(&["a", "b"]).await;
     rig.call("n", "session/new", new()).await;
     rig.prompt("p", "a", "").await;
     rig.client.request("d", "session/delete", json!({"sessionId": "a"})).await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_end("p", "cancelled").await;
     assert_eq!(rig.client.result("d").await, json!({}));
     assert_eq!(*log.lock().unwrap(), ["closed"]);
-    rig.fails("session/prompt", crate::agent_rig::prompt("a", ""), -32002).await;
+    rig.expect_error("session/prompt", crate::agent_rig::prompt("a", ""), -32002).await;
     assert_eq!(rig.call("l", "session/list", json!({})).await["sessions"][0]["sessionId"], "b");
     for id in ["a", "ghost", "b", "b"] {
         assert_eq!(rig.call("d", "session/delete", json!({"sessionId": id})).await, json!({}));
@@ -424,7 +427,7 @@ async fn archiving_closes_first() {
     rig.call("n", "session/new", new()).await;
     rig.prompt("p", "a", "").await;
     rig.client.request("x", "session/archive", json!({"sessionId": "a"})).await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_end("p", "cancelled").await;
     assert_eq!(rig.client.result("x").await, json!({}));
     assert_eq!(*log.lock().unwrap(), ["closed"]);
     assert_eq!(rig.call("l", "session/list", json!({})).await["sessions"][0]["archived"], true);
@@ -433,8 +436,8 @@ async fn archiving_closes_first() {
         rig.call("x", "session/unarchive", json!({"sessionId": "a"})).await;
     }
     assert_eq!(rig.call("l", "session/list", json!({})).await["sessions"][0]["archived"], false);
-    rig.fails("session/archive", json!({"sessionId": "ghost"}), -32002).await;
-    rig.fails("session/unarchive", json!({"sessionId": "ghost"}), -32002).await;
+    rig.expect_error("session/archive", json!({"sessionId": "ghost"}), -32002).await;
+    rig.expect_error("session/unarchive", json!({"sessionId": "ghost"}), -32002).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -444,13 +447,13 @@ async fn status_looks_and_titles_are_stored() {
     assert_eq!(rig.call("s", "session/status", json!({"sessionId": "a"})).await, json!({"status": "saved"}));
     rig.call("n", "session/new", new()).await;
     assert_eq!(rig.call("s", "session/status", json!({"sessionId": "a"})).await, json!({"status": "open"}));
-    rig.fails("session/status", json!({"sessionId": "ghost"}), -32002).await;
+    rig.expect_error("session/status", json!({"sessionId": "ghost"}), -32002).await;
     let title = |title: &str| json!({"sessionId": "a", "title": title});
     assert_eq!(rig.call("t", "session/set_title", title("  x ")).await, json!({"title": "X"}));
     for empty in ["", "  ", "\n"] {
-        rig.fails("session/set_title", title(empty), -32602).await;
+        rig.expect_error("session/set_title", title(empty), -32602).await;
     }
-    rig.fails("session/set_title", json!({"sessionId": "a"}), -32602).await;
+    rig.expect_error("session/set_title", json!({"sessionId": "a"}), -32602).await;
     assert!(log.lock().unwrap().is_empty());
 }
 
@@ -482,7 +485,7 @@ async fn changes_happen_in_the_order_of_the_wire() {
     let agent = Agent::new(|_| async {
         Ok(OpenedSession::new(Unhurried(Arc::default())).id("s1").options(vec![level("low")]))
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     rig.call("n", "session/new", new()).await;
     let set = |value: &str| json!({"sessionId": "s1", "configId": "level", "value": value});
     for (id, value) in [("1", "low"), ("2", "high"), ("3", "low")] {
@@ -492,16 +495,16 @@ async fn changes_happen_in_the_order_of_the_wire() {
     for (id, value) in [("1", "low"), ("2", "high"), ("3", "low")] {
         assert_eq!(values(&rig.client.result(id).await["configOptions"]), [value]);
     }
-    rig.hears("s1", "lowhighlow").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", "lowhighlow").await;
+    rig.expect_end("p", "end_turn").await;
 
     // one that never ends holds up what is behind it until it is cancelled
     rig.client.request("stuck", "session/set_config_option", set("no")).await;
     rig.client.request("next", "session/set_config_option", set("high")).await;
     rig.prompt("p", "s1", "").await;
-    rig.client.quiet().await;
+    rig.client.expect_silence().await;
     rig.cancel("s1").await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_end("p", "cancelled").await;
     rig.client.notify("$/cancel_request", json!({"requestId": "stuck"})).await;
     rig.client.error("stuck", -32800).await;
     assert_eq!(values(&rig.client.result("next").await["configOptions"]), ["high"]);

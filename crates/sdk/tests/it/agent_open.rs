@@ -97,7 +97,7 @@ async fn every_session_has_an_id_of_its_own() {
             Ok(StopReason::EndTurn)
         }
     }
-    let mut rig = Rig::greeted(Agent::new(|_| async { Ok(Plain) }), json!({})).await;
+    let mut rig = Rig::initialized(Agent::new(|_| async { Ok(Plain) }), json!({})).await;
     let mut ids = std::collections::HashSet::new();
     for _ in 0..100 {
         let opened = rig.call("n", "session/new", new()).await;
@@ -106,7 +106,7 @@ async fn every_session_has_an_id_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_session_needs_is_checked_before_it_is_made() {
+async fn session_requests_are_checked_before_the_handler_is_called() {
     // shows ROOT-01, ROOT-10, ROOT-14, MCP-08, MCP-10, MCP-11, SESS-33, RPC-13, SYSP-02
     let made = Arc::new(Mutex::new(0));
     let count = made.clone();
@@ -114,7 +114,7 @@ async fn what_a_session_needs_is_checked_before_it_is_made() {
         *count.lock().unwrap() += 1;
         async { Err::<Logged, _>(Error::internal("not made")) }
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     let stdio = json!({"name": "m", "command": "/bin/m", "args": [], "env": []});
     let bad = [
         json!({}),
@@ -137,15 +137,15 @@ async fn what_a_session_needs_is_checked_before_it_is_made() {
         json!(["/", []]),
     ];
     for params in bad {
-        rig.fails("session/new", params, -32602).await;
+        rig.expect_error("session/new", params, -32602).await;
     }
     assert_eq!(*made.lock().unwrap(), 0);
-    rig.fails("session/new", new(), -32603).await;
+    rig.expect_error("session/new", new(), -32603).await;
     assert_eq!(*made.lock().unwrap(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_agent_offers_is_taken() {
+async fn supported_session_options_reach_the_handler() {
     // shows ROOT-02, ROOT-11, MCP-02, MCP-08, MCP-10, MCPA-01, SYSP-02, EXT-01
     let seen: Arc<Mutex<Vec<OpenRequest>>> = Arc::default();
     let log = seen.clone();
@@ -158,7 +158,7 @@ async fn what_the_agent_offers_is_taken() {
     .mcp_over_acp()
     .additional_directories()
     .system_prompts(SystemPromptSupport::Append);
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     let text = |mode: &str, content: Value| json!({"cwd": "/", "mcpServers": [], "systemPrompt": {"mode": mode, "content": content}});
     let good = [
         json!({"cwd": "/somewhere/else", "mcpServers": null, "_meta": {"trace": 1}}),
@@ -175,7 +175,7 @@ async fn what_the_agent_offers_is_taken() {
         text("append", json!([{"type": "text", "text": "Be brief."}])),
     ];
     for params in good {
-        rig.fails("session/new", params, -32800).await;
+        rig.expect_error("session/new", params, -32800).await;
     }
     for params in [
         text("append", json!([])),
@@ -185,7 +185,7 @@ async fn what_the_agent_offers_is_taken() {
         json!({"cwd": "/", "mcpServers": [], "additionalDirectories": ["/a", "rel"]}),
         json!({"cwd": "/", "mcpServers": [], "additionalDirectories": [""]}),
     ] {
-        rig.fails("session/new", params, -32602).await;
+        rig.expect_error("session/new", params, -32602).await;
     }
     let seen = std::mem::take(&mut *seen.lock().unwrap());
     assert_eq!(seen.len(), 6);
@@ -199,7 +199,7 @@ async fn what_the_agent_offers_is_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_sent_early_is_held_back_until_the_session_is_known() {
+async fn early_updates_are_held_until_the_session_is_known() {
     // shows SESS-31, CMD-01
     let agent = Agent::new(|request: OpenRequest| async move {
         request.session.send(SessionUpdate::agent_message("first")).await?;
@@ -210,19 +210,22 @@ async fn what_is_sent_early_is_held_back_until_the_session_is_known() {
         let session = Logged { name: "x".to_owned(), log: Log::default() };
         Ok(OpenedSession::new(session).id("own id").commands(vec![AvailableCommand::new("go", "Goes")]))
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     assert_eq!(rig.call("n", "session/new", new()).await, json!({"sessionId": "own id"}));
-    rig.hears("own id", "first").await;
-    rig.sees("own id", json!({"sessionUpdate": "session_info_update", "title": "second"})).await;
-    rig.hears("own id", "third").await;
+    rig.expect_text("own id", "first").await;
+    rig.expect_update("own id", json!({"sessionUpdate": "session_info_update", "title": "second"})).await;
+    rig.expect_text("own id", "third").await;
     let commands = json!([{"name": "go", "description": "Goes"}]);
-    rig.sees("own id", json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}))
-        .await;
-    rig.is_well().await;
+    rig.expect_update(
+        "own id",
+        json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}),
+    )
+    .await;
+    rig.assert_responsive().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_is_never_opened_says_nothing() {
+async fn a_session_that_failed_to_open_sends_nothing() {
     let kept: Arc<Mutex<Option<SessionHandle>>> = Arc::default();
     let keep = kept.clone();
     let agent = Agent::new(move |request: OpenRequest| {
@@ -233,16 +236,16 @@ async fn a_session_that_is_never_opened_says_nothing() {
             Err::<Logged, _>(Error::refuse(-31000, "not today"))
         }
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
-    rig.fails("session/new", new(), -31000).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
+    rig.expect_error("session/new", new(), -31000).await;
     let handle = kept.lock().unwrap().take().unwrap();
     assert!(handle.send(SessionUpdate::agent_message("lost")).await.is_err());
     assert!(handle.set_mode("x").await.is_err());
-    rig.is_well().await;
+    rig.assert_responsive().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_back_has_a_bound() {
+async fn held_updates_are_bounded() {
     let agent = Agent::new(|request: OpenRequest| async move {
         let mut held = 0;
         while request.session.send(SessionUpdate::agent_message("early")).await.is_ok() {
@@ -250,8 +253,8 @@ async fn what_is_held_back_has_a_bound() {
         }
         Err::<Logged, _>(Error::refuse(held, "enough"))
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
-    rig.fails("session/new", new(), 1024).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
+    rig.expect_error("session/new", new(), 1024).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -267,84 +270,84 @@ async fn a_replay_that_fails_stops() {
             std::future::pending::<Result<Logged>>().await
         }
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     rig.client.request("l", "session/load", at("x")).await;
-    rig.hears("x", "one").await;
+    rig.expect_text("x", "one").await;
     let handle = kept.lock().unwrap().take().unwrap();
     handle.send(SessionUpdate::agent_message("two")).await.unwrap();
-    rig.hears("x", "two").await;
+    rig.expect_text("x", "two").await;
     rig.client.notify("$/cancel_request", json!({"requestId": "l"})).await;
     rig.client.error("l", -32800).await;
     assert!(handle.send(SessionUpdate::agent_message("three")).await.is_err());
-    rig.is_well().await;
+    rig.assert_responsive().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn loading_replays_and_then_answers() {
     // shows SESS-11, SESS-12, SESS-13, SESS-19
     let log = Log::default();
-    let mut rig = Rig::greeted(keeper(&log), json!({})).await;
+    let mut rig = Rig::initialized(keeper(&log), json!({})).await;
     rig.client.request("l", "session/load", at("old one")).await;
-    rig.sees(
+    rig.expect_update(
         "old one",
         json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "hello"}}),
     )
     .await;
-    rig.hears("old one", "hi").await;
+    rig.expect_text("old one", "hi").await;
     assert_eq!(rig.client.result("l").await, json!({}));
     assert_eq!(rig.client.expect("session/update").await["params"]["sessionId"], "old one");
     rig.prompt("p", "old one", "").await;
-    rig.hears("old one", "loaded").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("old one", "loaded").await;
+    rig.expect_end("p", "end_turn").await;
 
-    rig.fails("session/load", at("ghost"), -32002).await;
-    rig.fails("session/load", json!({"sessionId": "x"}), -32602).await; // shows SESS-10
-    rig.fails("session/load", json!({"sessionId": "x", "cwd": ".", "mcpServers": []}), -32602).await;
-    rig.leaves().await;
+    rig.expect_error("session/load", at("ghost"), -32002).await;
+    rig.expect_error("session/load", json!({"sessionId": "x"}), -32602).await; // shows SESS-10
+    rig.expect_error("session/load", json!({"sessionId": "x", "cwd": ".", "mcpServers": []}), -32602).await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn resuming_replays_nothing_before_the_answer() {
     // shows SESS-23
-    let mut rig = Rig::greeted(keeper(&Log::default()), json!({})).await;
+    let mut rig = Rig::initialized(keeper(&Log::default()), json!({})).await;
     let params = json!({"sessionId": "old", "cwd": "/work"});
     assert_eq!(rig.call("r", "session/resume", params).await, json!({}));
-    rig.hears("old", "early").await;
+    rig.expect_text("old", "early").await;
     rig.prompt("p", "old", "").await;
-    rig.hears("old", "resumed").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("old", "resumed").await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_fork_is_another_session() {
     // shows FORK-02, FORK-03, FORK-05
-    let mut rig = Rig::greeted(keeper(&Log::default()), json!({})).await;
+    let mut rig = Rig::initialized(keeper(&Log::default()), json!({})).await;
     rig.new_session("s1").await;
     let params = json!({"sessionId": "s1", "cwd": "/work"});
     assert_eq!(rig.call("f", "session/fork", params).await, json!({"sessionId": "f1"}));
-    rig.hears("f1", "early").await;
+    rig.expect_text("f1", "early").await;
     for (session, name) in [("f1", "fork of s1"), ("s1", "new")] {
         rig.prompt("p", session, "").await;
-        rig.hears(session, name).await;
-        rig.ends("p", "end_turn").await;
+        rig.expect_text(session, name).await;
+        rig.expect_end("p", "end_turn").await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn opening_a_session_once_more_ends_the_older_one() {
     let log = Log::default();
-    let mut rig = Rig::greeted(keeper(&log), json!({})).await;
+    let mut rig = Rig::initialized(keeper(&log), json!({})).await;
     rig.new_session("s1").await;
     rig.prompt("p", "s1", "wait").await;
     rig.client.request("r", "session/resume", at("s1")).await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_end("p", "cancelled").await;
     rig.client.result("r").await;
-    rig.hears("s1", "early").await;
+    rig.expect_text("s1", "early").await;
     assert_eq!(taken(&log), ["new closed", "new dropped"]);
     rig.prompt("p", "s1", "").await;
-    rig.hears("s1", "resumed").await;
-    rig.ends("p", "end_turn").await;
-    rig.leaves().await;
+    rig.expect_text("s1", "resumed").await;
+    rig.expect_end("p", "end_turn").await;
+    rig.disconnect().await;
     assert_eq!(taken(&log), ["resumed closed", "resumed dropped"]);
 }
 
@@ -352,7 +355,7 @@ async fn opening_a_session_once_more_ends_the_older_one() {
 async fn closing_cancels_answers_and_frees() {
     // shows SESS-27, SESS-28, SESS-29, SESS-30, RPC-18
     let log = Log::default();
-    let mut rig = Rig::greeted(keeper(&log), json!({})).await;
+    let mut rig = Rig::initialized(keeper(&log), json!({})).await;
     rig.new_session("s1").await;
     rig.prompt("p", "s1", "wait").await;
     rig.client.request("c", "session/close", json!({"sessionId": "s1"})).await;
@@ -372,10 +375,10 @@ async fn closing_cancels_answers_and_frees() {
         assert_eq!(answers[place(id)]["error"]["data"], json!({"sessionId": "s1"}));
     }
     assert_eq!(taken(&log), ["new closed", "new dropped"]);
-    rig.fails("session/close", json!({"sessionId": "s1"}), -32002).await;
-    rig.fails("session/close", json!({"sessionId": "ghost"}), -32002).await;
+    rig.expect_error("session/close", json!({"sessionId": "s1"}), -32002).await;
+    rig.expect_error("session/close", json!({"sessionId": "ghost"}), -32002).await;
     rig.new_session("s1").await;
-    rig.leaves().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -401,15 +404,15 @@ async fn a_close_waits_for_a_turn_that_takes_its_time() {
         let opened = OpenedSession::new(Stubborn(request.session, inner.clone())).id("s1");
         async { Ok(opened) }
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     rig.new_session("s1").await;
     rig.prompt("p", "s1", "").await;
     rig.client.request("c", "session/close", json!({"sessionId": "s1"})).await;
-    rig.hears("s1", "last words").await;
-    rig.ends("p", "cancelled").await;
+    rig.expect_text("s1", "last words").await;
+    rig.expect_end("p", "cancelled").await;
     assert_eq!(rig.client.result("c").await, json!({}));
     assert_eq!(taken(&log), ["sent: false"]);
-    rig.is_well().await;
+    rig.assert_responsive().await;
 }
 
 /// Takes its time to be closed.
@@ -435,16 +438,16 @@ async fn a_close_that_is_cancelled_still_closes() {
         let opened = OpenedSession::new(Slow(inner_gate.clone(), inner_log.clone())).id("s1");
         async { Ok(opened) }
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     rig.new_session("s1").await;
     rig.client.request("c", "session/close", json!({"sessionId": "s1"})).await;
     rig.client.notify("$/cancel_request", json!({"requestId": "c"})).await;
     rig.client.error("c", -32800).await;
     assert!(taken(&log).is_empty());
     gate.notify_one();
-    rig.is_well().await;
+    rig.assert_responsive().await;
     assert_eq!(taken(&log), ["closed"]);
-    rig.leaves().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -457,15 +460,15 @@ async fn a_handle_is_silent_once_the_session_is_over() {
         let session = Logged { name: "x".to_owned(), log: Log::default() };
         async { Ok(OpenedSession::new(session).id("s1")) }
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     rig.new_session("s1").await;
     let handle = kept.lock().unwrap().clone().unwrap();
     handle.send(SessionUpdate::agent_message("between turns")).await.unwrap();
-    rig.hears("s1", "between turns").await;
+    rig.expect_text("s1", "between turns").await;
     rig.call("c", "session/close", json!({"sessionId": "s1"})).await;
     assert!(handle.send(SessionUpdate::agent_message("after the end")).await.is_err());
     assert!(handle.set_title(None).await.is_err());
-    rig.is_well().await;
+    rig.assert_responsive().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -480,7 +483,7 @@ async fn an_opening_can_be_cancelled() {
             std::future::pending::<Result<Logged>>().await
         }
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     rig.client.request(7, "session/new", new()).await;
     rig.client.notify("$/cancel_request", json!({"requestId": 7})).await;
     rig.client.error(7, -32800).await;
@@ -488,24 +491,24 @@ async fn an_opening_can_be_cancelled() {
     for id in [json!(7), json!(9999), json!("7"), json!(null)] {
         rig.client.notify("$/cancel_request", json!({"requestId": id})).await;
     }
-    rig.is_well().await;
+    rig.assert_responsive().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn sessions_are_independent() {
     // shows SESS-06, PROMPT-12
-    let mut rig = Rig::greeted(echo(), json!({})).await;
+    let mut rig = Rig::initialized(echo(), json!({})).await;
     rig.new_session("s1").await;
     rig.new_session("s2").await;
     for (session, text) in [("s1", "a"), ("s2", "b"), ("s1", "c")] {
         rig.prompt("p", session, text).await;
-        rig.hears(session, text).await;
-        rig.ends("p", "end_turn").await;
+        rig.expect_text(session, text).await;
+        rig.expect_end("p", "end_turn").await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_is_whatever_the_agent_says() {
+async fn an_agent_may_choose_any_id() {
     // shows SESS-05
     let odd: SessionId = "an id with blanks, \u{2028} and ünïcode".into();
     let opened = odd.clone();
@@ -514,15 +517,15 @@ async fn an_id_is_whatever_the_agent_says() {
         let opened = OpenedSession::new(session).id(opened.clone());
         async { Ok(opened) }
     });
-    let mut rig = Rig::greeted(agent, json!({})).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
     rig.call("n", "session/new", new()).await;
     rig.prompt("p", odd.as_str(), "").await;
-    rig.hears(odd.as_str(), "x").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text(odd.as_str(), "x").await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_chosen_is_not_offered() {
+async fn invalid_current_settings_are_refused() {
     // shows CONF-05
     use attache::wire::v1::{SessionConfigOption, SessionConfigSelectOption, SessionMode, SessionModeState};
     let agent = agent(|_, _| Box::pin(async { Ok(StopReason::EndTurn) }))
@@ -537,9 +540,9 @@ async fn what_cannot_be_chosen_is_not_offered() {
             Ok(OpenedSession::new(session)
                 .options(vec![SessionConfigOption::select("o", "O", "ghost", values)]))
         });
-    let mut rig = Rig::greeted(agent, json!({})).await;
-    let error = rig.fails("session/load", at("x"), -32603).await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
+    let error = rig.expect_error("session/load", at("x"), -32603).await;
     assert!(error["message"].as_str().unwrap().contains("ghost"));
-    rig.fails("session/resume", at("x"), -32603).await;
-    rig.fails("session/prompt", crate::agent_rig::prompt("x", ""), -32002).await;
+    rig.expect_error("session/resume", at("x"), -32603).await;
+    rig.expect_error("session/prompt", crate::agent_rig::prompt("x", ""), -32002).await;
 }

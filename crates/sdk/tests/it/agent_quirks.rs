@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use attache::{Error, Limits, Reason, Result, StopReason};
 use serde_json::{Value, json};
 
-use crate::agent_rig::{Rig, agent, echo, lender, new, prompt};
+use crate::agent_rig::{Rig, agent, echo, full_client, new, prompt};
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_closes_its_input_still_gets_its_answers() {
@@ -88,12 +88,12 @@ async fn odd_lines_are_survived() {
     ] {
         rig.client.raw(silent).await;
     }
-    rig.is_well().await;
+    rig.assert_responsive().await;
     let text = "line\u{2028}separator\u{2029}\u{85}\u{c}";
     rig.client.raw(&format!(r#"{{"jsonrpc":"2.0","id":"p","method":"session/prompt","params":{{"sessionId":"s1","prompt":[{{"type":"text","text":"line{0}separator{1}{2}\f"}}]}}}}{3}"#, '\u{2028}', '\u{2029}', '\u{85}', '\r')).await;
-    rig.hears("s1", text).await;
-    rig.ends("p", "end_turn").await;
-    rig.leaves().await;
+    rig.expect_text("s1", text).await;
+    rig.expect_end("p", "end_turn").await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,11 +108,11 @@ async fn a_large_prompt_and_one_that_is_too_large() {
     });
     let mut rig = Rig::open(agent.limits(limits), json!({})).await;
     rig.prompt("p", "s1", &"x".repeat(10 << 20)).await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_end("p", "end_turn").await;
     assert_eq!(seen.load(Ordering::Relaxed), 10 << 20);
     rig.prompt("p", "s1", &"x".repeat(13 << 20)).await;
     assert!(rig.client.line().await["error"]["code"].is_i64());
-    rig.is_well().await;
+    rig.assert_responsive().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,7 +125,7 @@ async fn ids_are_echoed_as_they_are_and_both_sides_may_use_the_same() {
                 Ok(StopReason::EndTurn)
             })
         }),
-        lender(),
+        full_client(),
     )
     .await;
     for (round, id) in
@@ -135,7 +135,7 @@ async fn ids_are_echoed_as_they_are_and_both_sides_may_use_the_same() {
         let read = rig.client.expect("fs/read_text_file").await;
         assert_eq!(read["id"], round);
         rig.client.answer(&read, json!({"content": "text"})).await;
-        rig.hears("s1", "text").await;
+        rig.expect_text("s1", "text").await;
         assert_eq!(rig.client.line().await["id"], *id);
     }
 }
@@ -159,13 +159,13 @@ async fn an_answer_that_cannot_be_written_is_an_error() {
         type Response = Unwritable;
     }
     let agent = echo().on_request(|request: Unwritable, _| async { Ok(request) });
-    let mut rig = Rig::greeted(agent, json!({})).await;
-    rig.fails("_x/unwritable", json!({}), -32603).await;
-    rig.is_well().await;
+    let mut rig = Rig::initialized(agent, json!({})).await;
+    rig.expect_error("_x/unwritable", json!({}), -32603).await;
+    rig.assert_responsive().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_that_are_never_answered_hold_up_one_turn_only() {
+async fn unanswered_requests_block_one_turn_only() {
     // shows CANCEL-05: the user cancels, and the turn ends without the answer
     let mut rig = Rig::open(
         agent(|turn, _| {
@@ -174,7 +174,7 @@ async fn requests_that_are_never_answered_hold_up_one_turn_only() {
                 Ok(StopReason::EndTurn)
             })
         }),
-        lender(),
+        full_client(),
     )
     .await;
     rig.new_session("s2").await;
@@ -183,10 +183,10 @@ async fn requests_that_are_never_answered_hold_up_one_turn_only() {
     rig.prompt("b", "s2", "").await;
     let read = rig.client.expect("fs/read_text_file").await;
     rig.client.answer(&read, json!({"content": ""})).await;
-    rig.ends("b", "end_turn").await;
+    rig.expect_end("b", "end_turn").await;
     rig.cancel("s1").await;
     rig.client.expect("$/cancel_request").await;
-    rig.ends("a", "cancelled").await;
+    rig.expect_end("a", "cancelled").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,6 +205,6 @@ async fn an_update_may_be_very_large() {
     )
     .await;
     rig.prompt("p", "s1", "").await;
-    rig.hears("s1", &text).await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", &text).await;
+    rig.expect_end("p", "end_turn").await;
 }

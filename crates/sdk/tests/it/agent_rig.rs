@@ -14,7 +14,7 @@ use crate::script::Script;
 
 pub(crate) type Ending<'a> = Pin<Box<dyn Future<Output = Result<StopReason>> + Send + 'a>>;
 
-/// A session that does what a function says.
+/// A session whose turns a function runs.
 #[derive(Clone)]
 pub(crate) struct Acts(pub(crate) Arc<dyn for<'a> Fn(Turn<'a>, Prompt) -> Ending<'a> + Send + Sync>);
 
@@ -32,7 +32,7 @@ where
     Acts(Arc::new(act))
 }
 
-/// An agent whose sessions `s1`, `s2`, … all do what a function says.
+/// An agent with sessions `s1`, `s2`, … whose turns a function runs.
 pub(crate) fn agent<F>(act: F) -> Agent
 where
     F: for<'a> Fn(Turn<'a>, Prompt) -> Ending<'a> + Send + Sync + 'static,
@@ -46,7 +46,7 @@ where
     })
 }
 
-/// An agent that says back what it is told.
+/// An agent that repeats its prompts.
 pub(crate) fn echo() -> Agent {
     agent(|turn, prompt| {
         Box::pin(async move {
@@ -60,20 +60,20 @@ pub(crate) fn echo() -> Agent {
 pub(crate) struct Rig {
     pub(crate) client: Script,
     pub(crate) serving: JoinHandle<Result<()>>,
-    /// What the agent said in its `initialize` answer.
+    /// The response to `initialize`.
     pub(crate) hello: Value,
 }
 
 impl Rig {
-    /// Serves an agent to a client that has said nothing yet.
-    pub(crate) fn silent(agent: Agent) -> Rig {
+    /// Serves an agent to a client that has sent nothing yet.
+    pub(crate) fn uninitialized(agent: Agent) -> Rig {
         let (link, client) = Script::pair();
         Rig { client, serving: tokio::spawn(agent.serve(link)), hello: Value::Null }
     }
 
     /// Serves an agent to a client with these capabilities.
-    pub(crate) async fn greeted(agent: Agent, capabilities: Value) -> Rig {
-        let mut rig = Rig::silent(agent);
+    pub(crate) async fn initialized(agent: Agent, capabilities: Value) -> Rig {
+        let mut rig = Rig::uninitialized(agent);
         let hello = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
         rig.hello = rig.call("hello", "initialize", hello).await;
         rig
@@ -81,7 +81,7 @@ impl Rig {
 
     /// The same with an open session `s1`.
     pub(crate) async fn open(agent: Agent, capabilities: Value) -> Rig {
-        let mut rig = Rig::greeted(agent, capabilities).await;
+        let mut rig = Rig::initialized(agent, capabilities).await;
         rig.new_session("s1").await;
         rig
     }
@@ -98,12 +98,12 @@ impl Rig {
     }
 
     /// A request, and the error that must be the next line.
-    pub(crate) async fn fails(&mut self, method: &str, params: Value, code: i32) -> Value {
+    pub(crate) async fn expect_error(&mut self, method: &str, params: Value, code: i32) -> Value {
         self.client.request("f", method, params).await;
         self.client.error("f", code).await
     }
 
-    /// A prompt without waiting for what comes of it.
+    /// Sends a prompt without waiting for its result.
     pub(crate) async fn prompt(&mut self, id: &str, session: &str, text: &str) {
         self.client.request(id, "session/prompt", prompt(session, text)).await;
     }
@@ -113,31 +113,31 @@ impl Rig {
     }
 
     /// The next line, which must be a piece of text.
-    pub(crate) async fn hears(&mut self, session: &str, text: &str) {
+    pub(crate) async fn expect_text(&mut self, session: &str, text: &str) {
         let update =
             json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
-        self.sees(session, update).await;
+        self.expect_update(session, update).await;
     }
 
     /// The next line, which must be this update.
-    pub(crate) async fn sees(&mut self, session: &str, update: Value) {
+    pub(crate) async fn expect_update(&mut self, session: &str, update: Value) {
         let line = self.client.expect("session/update").await;
         assert_eq!(line["params"], json!({"sessionId": session, "update": update}));
     }
 
     /// The next line, which must end the turn.
-    pub(crate) async fn ends(&mut self, id: &str, reason: &str) {
+    pub(crate) async fn expect_end(&mut self, id: &str, reason: &str) {
         assert_eq!(self.client.result(id).await, json!({"stopReason": reason}));
     }
 
-    /// The connection works: a round trip with nothing else before its answer.
-    pub(crate) async fn is_well(&mut self) {
+    /// Asserts that a round trip works and nothing precedes its response.
+    pub(crate) async fn assert_responsive(&mut self) {
         self.client.request("well", "no/such", json!({})).await;
         self.client.error("well", -32601).await;
     }
 
-    /// The client leaves; the agent ends in peace.
-    pub(crate) async fn leaves(self) {
+    /// Disconnects; the agent ends without an error.
+    pub(crate) async fn disconnect(self) {
         drop(self.client);
         self.serving.await.unwrap().unwrap();
     }
@@ -153,7 +153,7 @@ pub(crate) fn prompt(session: &str, text: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 }
 
-/// Everything a client can lend.
-pub(crate) fn lender() -> Value {
+/// All capabilities of a client.
+pub(crate) fn full_client() -> Value {
     json!({"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true, "elicitation": {"form": {}, "url": {}}})
 }

@@ -59,7 +59,7 @@ async fn handlers_share_the_state_and_sessions_can_be_shared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_extension_method_reads_what_it_wrote_and_says_what_is_missing() {
+async fn an_extension_method_round_trips_and_names_missing_members() {
     let count = Count { add: 3, note: Some("x".into()) };
     assert_eq!(serde_json::to_value(&count).unwrap(), json!({"add": 3, "note": "x"}));
     let read: Count = serde_json::from_str(r#"{"add": 3, "unknown": 1}"#).unwrap();

@@ -1,4 +1,4 @@
-//! Tool calls, permissions, and what a client lends: files, terminals, forms.
+//! Tool calls, permissions, and services of a client: files, terminals, forms.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use attache::wire::v1::*;
 use attache::{Error, Json, Result, StopReason};
 use serde_json::{Value, json};
 
-use crate::agent_rig::{Rig, agent, lender};
+use crate::agent_rig::{Rig, agent, full_client};
 
 fn update(line: &Value) -> &Value {
     &line["params"]["update"]
@@ -41,20 +41,31 @@ async fn the_life_of_a_tool_call() {
     )
     .await;
     rig.prompt("p", "s1", "").await;
-    rig.sees("s1", json!({
+    rig.expect_update("s1", json!({
         "sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Edit a file", "name": "edit", "kind": "edit",
         "status": "pending", "content": [{"type": "diff", "path": "/work/a", "newText": "new"}],
         "locations": [{"path": "/work/a", "line": 1}], "rawInput": "any JSON",
     }))
     .await;
-    rig.sees("s1", json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "in_progress"}))
-        .await;
+    rig.expect_update(
+        "s1",
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "in_progress"}),
+    )
+    .await;
     let half = json!([{"type": "content", "content": {"type": "text", "text": "half way"}}]);
-    rig.sees("s1", json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "content": half})).await;
-    rig.sees("s1", json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "title": "Edited"})).await;
+    rig.expect_update(
+        "s1",
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "content": half}),
+    )
+    .await;
+    rig.expect_update(
+        "s1",
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "title": "Edited"}),
+    )
+    .await;
     let done = json!([{"type": "diff", "path": "/work/a", "oldText": "old", "newText": "new"}]);
-    rig.sees("s1", json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed", "content": done})).await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_update("s1", json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed", "content": done})).await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,13 +138,13 @@ async fn paths_are_absolute() {
                 Ok(StopReason::EndTurn)
             })
         }),
-        lender(),
+        full_client(),
     )
     .await;
     rig.prompt("p", "s1", "").await;
     assert_eq!(update(&rig.client.line().await)["sessionUpdate"], "tool_call");
     assert_eq!(update(&rig.client.line().await)["status"], "completed");
-    rig.ends("p", "end_turn").await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 /// Asks once and says what came of it; a tool that was not allowed is reported as failed.
@@ -177,12 +188,12 @@ async fn a_permission_on_the_wire() {
             ],
         })
     );
-    rig.client.quiet().await;
+    rig.client.expect_silence().await;
     rig.client.answer(&ask, json!({"outcome": {"outcome": "selected", "optionId": "allow"}})).await;
     assert_eq!(update(&rig.client.line().await)["status"], "in_progress");
     assert_eq!(update(&rig.client.line().await)["status"], "completed");
-    rig.hears("s1", "ran").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", "ran").await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,8 +225,8 @@ async fn only_an_offered_option_is_an_approval() {
         }
         let end = rig.client.line().await;
         assert_eq!(update(&end)["status"], if expected == "ran" { "completed" } else { "failed" });
-        rig.hears("s1", expected).await;
-        rig.ends("p", "end_turn").await;
+        rig.expect_text("s1", expected).await;
+        rig.expect_end("p", "end_turn").await;
     }
     for code in [-32601, -32603, -32800, 400, -31999] {
         rig.prompt("p", "s1", "").await;
@@ -223,8 +234,8 @@ async fn only_an_offered_option_is_an_approval() {
         let ask = rig.client.expect("session/request_permission").await;
         rig.client.refuse(&ask, code, "{\"error\":\"as JSON\"}").await;
         assert_eq!(update(&rig.client.line().await)["status"], "failed");
-        rig.hears("s1", "undecided").await;
-        rig.ends("p", "end_turn").await;
+        rig.expect_text("s1", "undecided").await;
+        rig.expect_end("p", "end_turn").await;
     }
 }
 
@@ -251,7 +262,7 @@ async fn several_permissions_at_once() {
     assert_eq!([&first["id"], &second["id"]], [0, 1]);
     rig.client.answer(&second, json!({"outcome": {"outcome": "selected", "optionId": "reject"}})).await;
     rig.client.answer(&first, json!({"outcome": {"outcome": "selected", "optionId": "allow"}})).await;
-    rig.hears("s1", "true false").await;
+    rig.expect_text("s1", "true false").await;
 }
 
 async fn files(turn: Turn<'_>) -> Result<StopReason> {
@@ -274,7 +285,7 @@ async fn files(turn: Turn<'_>) -> Result<StopReason> {
 #[tokio::test(start_paused = true)]
 async fn files_on_the_wire() {
     // shows FS-04, FS-05, FS-07, RPC-16, RPC-22, TOOL-22
-    let mut rig = Rig::open(agent(|turn, _| Box::pin(files(turn))), lender()).await;
+    let mut rig = Rig::open(agent(|turn, _| Box::pin(files(turn))), full_client()).await;
     rig.prompt("p", "s1", "").await;
     let request = rig.client.expect("fs/read_text_file").await;
     assert_eq!(request["params"], json!({"sessionId": "s1", "path": "/work/a"}));
@@ -289,11 +300,11 @@ async fn files_on_the_wire() {
     rig.client.answer(&request, json!({"_meta": {"a": 1}})).await;
     let request = rig.client.expect("fs/read_text_file").await;
     rig.client.refuse(&request, -32002, "no such file").await;
-    rig.hears("s1", "-32002").await;
+    rig.expect_text("s1", "-32002").await;
     let request = rig.client.expect("fs/read_text_file").await;
     rig.client.answer(&request, json!(null)).await;
-    rig.hears("s1", "fs/read_text_file").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", "fs/read_text_file").await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 async fn terminal(turn: Turn<'_>) -> Result<StopReason> {
@@ -321,7 +332,7 @@ async fn terminal(turn: Turn<'_>) -> Result<StopReason> {
 #[tokio::test(start_paused = true)]
 async fn a_terminal_on_the_wire() {
     // shows TERM-05, TERM-13, TOOL-16
-    let mut rig = Rig::open(agent(|turn, _| Box::pin(terminal(turn))), lender()).await;
+    let mut rig = Rig::open(agent(|turn, _| Box::pin(terminal(turn))), full_client()).await;
     rig.prompt("p", "s1", "").await;
     let create = rig.client.expect("terminal/create").await;
     assert_eq!(
@@ -334,8 +345,11 @@ async fn a_terminal_on_the_wire() {
     rig.client.answer(&create, json!({"terminalId": "T"})).await;
     rig.client.expect("session/update").await;
     let embedded = json!([{"type": "terminal", "terminalId": "T"}]);
-    rig.sees("s1", json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "content": embedded}))
-        .await;
+    rig.expect_update(
+        "s1",
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "content": embedded}),
+    )
+    .await;
     let here = json!({"sessionId": "s1", "terminalId": "T"});
     let answers = [
         ("terminal/wait_for_exit", json!({"exitCode": 7})),
@@ -347,13 +361,13 @@ async fn a_terminal_on_the_wire() {
         assert_eq!(request["params"], here);
         rig.client.answer(&request, answer).await;
     }
-    rig.hears("s1", "Some(7) text").await;
+    rig.expect_text("s1", "Some(7) text").await;
     let release = rig.client.expect("terminal/release").await;
     assert_eq!(release["params"], here);
     rig.client.answer(&release, json!(null)).await;
     assert_eq!(update(&rig.client.line().await)["status"], "completed");
-    rig.ends("p", "end_turn").await;
-    rig.is_well().await;
+    rig.expect_end("p", "end_turn").await;
+    rig.assert_responsive().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -379,7 +393,7 @@ async fn a_terminal_is_released_once_however_it_goes() {
                 Ok(StopReason::EndTurn)
             })
         }),
-        lender(),
+        full_client(),
     )
     .await;
     for how in ["drop", "error", "panic", "release, unpolled", "release, refused", "release, not awaited"] {
@@ -395,7 +409,7 @@ async fn a_terminal_is_released_once_however_it_goes() {
         if how != "release, refused" {
             rig.client.answer(&release, json!({})).await;
         }
-        rig.is_well().await;
+        rig.assert_responsive().await;
     }
 }
 
@@ -419,7 +433,7 @@ async fn a_terminal_may_outlive_its_turn() {
                 Ok(StopReason::EndTurn)
             })
         }),
-        lender(),
+        full_client(),
     )
     .await;
     for turn in 0..2 {
@@ -430,10 +444,10 @@ async fn a_terminal_may_outlive_its_turn() {
         }
         let output = rig.client.expect("terminal/output").await;
         rig.client.answer(&output, json!({"output": "so far", "truncated": true})).await;
-        rig.hears("s1", "so far").await;
-        rig.ends("p", "end_turn").await;
+        rig.expect_text("s1", "so far").await;
+        rig.expect_end("p", "end_turn").await;
     }
-    // waiting ends with the turn unless told otherwise
+    // by default waiting ends with the turn
     let terminal = kept.lock().unwrap().take().unwrap();
     let waited = tokio::time::timeout(std::time::Duration::from_secs(1), terminal.wait()).await;
     assert!(matches!(waited, Ok(Err(Error::Cancelled))));
@@ -482,7 +496,7 @@ fn elicitor() -> Agent {
 #[tokio::test(start_paused = true)]
 async fn elicitations_on_the_wire() {
     // shows ELIC-04, ELIC-05, ELIC-20, ELIC-23, ELIC-33, ELIC-34
-    let mut rig = Rig::open(elicitor(), lender()).await;
+    let mut rig = Rig::open(elicitor(), full_client()).await;
     let schema = json!({"type": "object"});
     let kinds = [
         ("form", json!({"sessionId": "s1", "mode": "form", "message": "who?", "requestedSchema": schema})),
@@ -511,18 +525,18 @@ async fn elicitations_on_the_wire() {
             assert_eq!(ask["params"], params);
             rig.client.answer(&ask, answer).await;
             rig.client.expect("session/update").await;
-            rig.hears("s1", expected).await;
+            rig.expect_text("s1", expected).await;
             let complete = rig.client.expect("elicitation/complete").await;
             assert_eq!(complete["params"], json!({"elicitationId": "e1"}));
-            rig.ends("p", "end_turn").await;
+            rig.expect_end("p", "end_turn").await;
         }
         rig.prompt("p", "s1", kind).await;
         rig.client.expect("session/update").await;
         let ask = rig.client.expect("elicitation/create").await;
         rig.client.refuse(&ask, -32042, "withdrawn").await;
         rig.client.expect("session/update").await;
-        rig.hears("s1", "-32042").await;
+        rig.expect_text("s1", "-32042").await;
         rig.client.expect("elicitation/complete").await;
-        rig.ends("p", "end_turn").await;
+        rig.expect_end("p", "end_turn").await;
     }
 }

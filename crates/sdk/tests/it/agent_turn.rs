@@ -36,7 +36,7 @@ async fn a_turn_on_the_wire() {
     ] {
         assert_eq!(rig.client.text().await.unwrap(), expected);
     }
-    rig.leaves().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,16 +65,16 @@ async fn every_kind_of_end() {
         assert_eq!(end["stopReason"], reason);
         assert_eq!(end["usage"], json!({"totalTokens": 5, "inputTokens": 3, "outputTokens": 2})); // shows PROMPT-19
     }
-    let error = rig.fails("session/prompt", prompt("s1", "refused"), -31999).await;
+    let error = rig.expect_error("session/prompt", prompt("s1", "refused"), -31999).await;
     assert_eq!(error["message"], "the model is away");
-    let error = rig.fails("session/prompt", prompt("s1", "internal"), -32603).await;
+    let error = rig.expect_error("session/prompt", prompt("s1", "internal"), -32603).await;
     assert!(!error.to_string().contains("1234"), "internal detail stays here: {error}");
-    rig.fails("session/prompt", prompt("s1", "missing"), -32002).await;
+    rig.expect_error("session/prompt", prompt("s1", "missing"), -32002).await;
     assert_eq!(rig.call("p", "session/prompt", prompt("s1", "")).await["stopReason"], "end_turn");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_prompt_may_hold() {
+async fn kinds_of_content_in_prompts() {
     // shows PROMPT-03, PROMPT-04, PROMPT-05, PROMPT-22, MSG-03, CONT-01, CONT-03, CONT-04, CONT-05, CONT-06, CONT-07, EXT-03
     let seen: Arc<Mutex<Vec<Prompt>>> = Arc::default();
     let log = seen.clone();
@@ -94,7 +94,9 @@ async fn what_a_prompt_may_hold() {
 
     let mut plain = Rig::open(listener(), json!({})).await;
     for block in [&image, &audio, &text, &blob] {
-        plain.fails("session/prompt", with(json!([{"type": "text", "text": "x"}, block])), -32602).await;
+        plain
+            .expect_error("session/prompt", with(json!([{"type": "text", "text": "x"}, block])), -32602)
+            .await;
     }
     for bad in [
         json!([{"type": "hologram"}]),
@@ -105,34 +107,34 @@ async fn what_a_prompt_may_hold() {
         json!(5),
         json!(null),
     ] {
-        plain.fails("session/prompt", with(bad), -32602).await;
+        plain.expect_error("session/prompt", with(bad), -32602).await;
     }
-    plain.fails("session/prompt", json!({"sessionId": "s1"}), -32602).await;
-    plain.fails("session/prompt", json!({"prompt": []}), -32602).await;
+    plain.expect_error("session/prompt", json!({"sessionId": "s1"}), -32602).await;
+    plain.expect_error("session/prompt", json!({"prompt": []}), -32602).await;
     assert!(seen.lock().unwrap().is_empty(), "none of these starts a turn");
 
     let annotated = json!({"type": "text", "text": "x", "annotations": {"audience": ["user"], "priority": 1}, "zz": 1, "_meta": {"a": 1}});
     for good in [json!([annotated, link]), json!([]), json!("a plain text")] {
         plain.client.request("p", "session/prompt", with(good)).await;
-        plain.ends("p", "end_turn").await;
+        plain.expect_end("p", "end_turn").await;
     }
     // an id that the client proposes is ignored
     plain
         .client
         .request("p", "session/prompt", json!({"sessionId": "s1", "prompt": [], "messageId": "m", "zz": 1}))
         .await;
-    plain.ends("p", "end_turn").await;
+    plain.expect_end("p", "end_turn").await;
     let prompts = std::mem::take(&mut *seen.lock().unwrap());
     assert_eq!(prompts[0].blocks().len(), 2);
     assert_eq!(prompts[2].text(), "a plain text");
 
     let mut rich = Rig::open(listener().images().audio().embedded_context(), json!({})).await;
     rich.client.request("p", "session/prompt", with(json!([image, audio, text, blob, link]))).await;
-    rich.ends("p", "end_turn").await;
+    rich.expect_end("p", "end_turn").await;
     assert_eq!(seen.lock().unwrap()[0].blocks().len(), 5);
     for data in ["a", "a b", "aGk=x", "====", "aGk!", "ä"] {
         let broken = json!([{"type": "image", "data": data, "mimeType": "image/png"}]);
-        rich.fails("session/prompt", with(broken), -32602).await;
+        rich.expect_error("session/prompt", with(broken), -32602).await;
     }
     for data in ["", "aGk", "-_-_", "aGkh"] {
         rich.client
@@ -142,7 +144,7 @@ async fn what_a_prompt_may_hold() {
                 with(json!([{"type": "audio", "data": data, "mimeType": "audio/wav"}])),
             )
             .await;
-        rich.ends("p", "end_turn").await;
+        rich.expect_end("p", "end_turn").await;
     }
 }
 
@@ -165,9 +167,9 @@ async fn one_turn_at_a_time_in_a_session() {
     .await;
     rig.new_session("s2").await;
     rig.prompt("first", "s1", "one").await;
-    rig.fails("session/prompt", prompt("s1", "two"), -32600).await;
+    rig.expect_error("session/prompt", prompt("s1", "two"), -32600).await;
     rig.prompt("other", "s2", "three").await;
-    let error = rig.fails("session/prompt", prompt("ghost", "x"), -32002).await;
+    let error = rig.expect_error("session/prompt", prompt("ghost", "x"), -32002).await;
     assert_eq!(error["data"], json!({"sessionId": "ghost"}));
     go.notify_waiters();
     let mut lines = Vec::new();
@@ -183,10 +185,10 @@ async fn one_turn_at_a_time_in_a_session() {
     // a client that prompts again at once, behind the answer, is served
     for _ in 0..50 {
         rig.prompt("p", "s1", "again").await;
-        rig.is_well().await;
+        rig.assert_responsive().await;
         go.notify_waiters();
-        rig.hears("s1", "again").await;
-        rig.ends("p", "end_turn").await;
+        rig.expect_text("s1", "again").await;
+        rig.expect_end("p", "end_turn").await;
     }
 }
 
@@ -209,14 +211,15 @@ async fn all_that_can_be_streamed() {
     .await;
     rig.prompt("p", "s1", "").await;
     let entries = json!([{"content": "do it", "priority": "high", "status": "pending"}]);
-    rig.sees("s1", json!({"sessionUpdate": "plan", "entries": entries})).await;
+    rig.expect_update("s1", json!({"sessionUpdate": "plan", "entries": entries})).await;
     let cost = json!({"amount": 0.5, "currency": "EUR"});
-    rig.sees("s1", json!({"sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": cost})).await;
+    rig.expect_update("s1", json!({"sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": cost}))
+        .await;
     let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
-    rig.sees("s1", json!({"sessionUpdate": "agent_message_chunk", "content": image})).await;
+    rig.expect_update("s1", json!({"sessionUpdate": "agent_message_chunk", "content": image})).await;
     let echo = json!({"type": "text", "text": "echo"});
-    rig.sees("s1", json!({"sessionUpdate": "user_message_chunk", "content": echo})).await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_update("s1", json!({"sessionUpdate": "user_message_chunk", "content": echo})).await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 /// Tries every update that needs a capability and says which ones were sent.
@@ -256,11 +259,11 @@ async fn updates_that_the_client_does_not_know_are_not_sent() {
     let mut rig = Rig::open(curious(), json!({})).await;
     rig.prompt("p", "s1", "").await;
     let entries = json!([{"content": "x", "priority": "low", "status": "completed"}]);
-    rig.sees("s1", json!({"sessionUpdate": "plan", "entries": entries})).await;
-    rig.sees("s1", json!({"sessionUpdate": "plan", "entries": []})).await;
-    rig.sees("s1", json!({"sessionUpdate": "config_option_update", "configOptions": []})).await;
-    rig.hears("s1", "notice, compaction, text plan, subagent").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_update("s1", json!({"sessionUpdate": "plan", "entries": entries})).await;
+    rig.expect_update("s1", json!({"sessionUpdate": "plan", "entries": []})).await;
+    rig.expect_update("s1", json!({"sessionUpdate": "config_option_update", "configOptions": []})).await;
+    rig.expect_text("s1", "notice, compaction, text plan, subagent").await;
+    rig.expect_end("p", "end_turn").await;
 
     let session = json!({"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}});
     let all = json!({"plan": {}, "subagents": {}, "session": session});
@@ -274,8 +277,8 @@ async fn updates_that_the_client_does_not_know_are_not_sent() {
     }
     let options = rig.client.expect("session/update").await;
     assert_eq!(options["params"]["update"]["configOptions"][0]["currentValue"], true);
-    rig.hears("s1", "").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", "").await;
+    rig.expect_end("p", "end_turn").await;
 }
 
 /// An agent that gives its turns away.
@@ -298,20 +301,20 @@ fn detaching() -> (Agent, mpsc::Receiver<DetachedTurn>, Arc<Notify>) {
 async fn a_detached_turn_dies_with_the_turn() {
     // shows PROMPT-11: nothing of it is on the wire after the answer
     let (agent, mut turns, end) = detaching();
-    let mut rig = Rig::open(agent, crate::agent_rig::lender()).await;
+    let mut rig = Rig::open(agent, crate::agent_rig::full_client()).await;
     rig.prompt("p", "s1", "").await;
     let detached = turns.recv().await.unwrap();
     let turn = detached.turn();
     turn.say("still running").await.unwrap();
-    rig.hears("s1", "still running").await;
+    rig.expect_text("s1", "still running").await;
     let tool = turn.tool("t").id("t1").start().await.unwrap();
     rig.client.expect("session/update").await;
     let (read, forms, terminals) =
         (turn.read_files().unwrap(), turn.forms().unwrap(), turn.terminals().unwrap());
     end.notify_one();
     let failed = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "failed"});
-    rig.sees("s1", failed).await; // shows TOOL-10
-    rig.ends("p", "end_turn").await;
+    rig.expect_update("s1", failed).await; // shows TOOL-10
+    rig.expect_end("p", "end_turn").await;
 
     assert!(turn.is_cancelled());
     assert!(matches!(turn.say("too late").await, Err(Error::Cancelled)));
@@ -324,21 +327,21 @@ async fn a_detached_turn_dies_with_the_turn() {
     assert!(matches!(forms.ask("?", ElicitationSchema::new()).await, Err(Error::Cancelled)));
     assert!(matches!(terminals.command("ls").start().await, Err(Error::Cancelled)));
     assert!(matches!(turn.until_cancelled(std::future::pending::<()>()).await, Err(Error::Cancelled)));
-    rig.is_well().await;
+    rig.assert_responsive().await;
     // the next turn is another one
     rig.prompt("q", "s1", "").await;
     let next = turns.recv().await.unwrap();
     assert!(matches!(turn.say("too late").await, Err(Error::Cancelled)));
     next.turn().say("new").await.unwrap();
-    rig.hears("s1", "new").await;
+    rig.expect_text("s1", "new").await;
     end.notify_one();
-    rig.ends("q", "end_turn").await;
+    rig.expect_end("q", "end_turn").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_background_task_waits_for_ends_with_the_turn() {
+async fn waits_of_background_tasks_end_with_the_turn() {
     let (agent, mut turns, end) = detaching();
-    let mut rig = Rig::open(agent, crate::agent_rig::lender()).await;
+    let mut rig = Rig::open(agent, crate::agent_rig::full_client()).await;
     rig.prompt("p", "s1", "").await;
     let detached = turns.recv().await.unwrap();
     let background = tokio::spawn(async move {
@@ -354,11 +357,11 @@ async fn what_a_background_task_waits_for_ends_with_the_turn() {
     assert_eq!(lines[1]["params"]["requestId"], read["id"]);
     assert!(matches!(background.await.unwrap(), Err(Error::Cancelled)));
     rig.client.refuse(&read, -32800, "cancelled").await;
-    rig.is_well().await;
+    rig.assert_responsive().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn background_tasks_never_get_behind_the_answer() {
+async fn background_tasks_never_send_after_the_response() {
     // shows PROMPT-11, CANCEL-08: many tasks that talk as fast as they can while the turn ends
     let mut rig = Rig::open(
         agent(|turn, _| {
@@ -407,7 +410,7 @@ async fn background_tasks_never_get_behind_the_answer() {
             }
         }
         assert!(open.is_empty(), "calls without an end: {open:?}");
-        rig.is_well().await;
+        rig.assert_responsive().await;
     }
 }
 
@@ -439,12 +442,15 @@ async fn a_turn_that_panics_is_answered_and_the_session_lives_on() {
         json!({}),
     )
     .await;
-    let error = rig.fails("session/prompt", prompt("s1", "at once"), -32603).await;
+    let error = rig.expect_error("session/prompt", prompt("s1", "at once"), -32603).await;
     assert!(!error.to_string().contains("awaited"));
     rig.prompt("p", "s1", "later").await;
     rig.client.expect("session/update").await;
-    rig.sees("s1", json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "failed"}))
-        .await;
+    rig.expect_update(
+        "s1",
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "failed"}),
+    )
+    .await;
     rig.client.error("p", -32603).await;
     let detached = kept.lock().unwrap().take().unwrap();
     assert!(detached.turn().say("from the grave").await.is_err());
@@ -452,11 +458,14 @@ async fn a_turn_that_panics_is_answered_and_the_session_lives_on() {
     rig.prompt("p", "s1", "cancelled").await; // shows CANCEL-06
     rig.client.expect("session/update").await;
     rig.cancel("s1").await;
-    rig.sees("s1", json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "failed"}))
-        .await;
-    rig.ends("p", "cancelled").await;
-    rig.is_well().await;
-    rig.leaves().await;
+    rig.expect_update(
+        "s1",
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "failed"}),
+    )
+    .await;
+    rig.expect_end("p", "cancelled").await;
+    rig.assert_responsive().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -486,8 +495,8 @@ async fn slash_commands_are_prompts() {
         ("", "plain"),
     ] {
         rig.prompt("p", "s1", text).await;
-        rig.hears("s1", answer).await;
-        rig.ends("p", "end_turn").await;
+        rig.expect_text("s1", answer).await;
+        rig.expect_end("p", "end_turn").await;
     }
 }
 
@@ -496,6 +505,6 @@ async fn an_empty_turn_is_a_turn() {
     // shows PROMPT-07, INIT-21
     let mut rig = Rig::open(echo(), json!({})).await;
     rig.client.request("p", "session/prompt", json!({"sessionId": "s1", "prompt": []})).await;
-    rig.hears("s1", "").await;
-    rig.ends("p", "end_turn").await;
+    rig.expect_text("s1", "").await;
+    rig.expect_end("p", "end_turn").await;
 }

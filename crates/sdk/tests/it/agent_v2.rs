@@ -16,7 +16,7 @@ use crate::agent_rig::{Rig, agent, echo, prompt};
 
 /// Serves an agent to a client of version 2.
 async fn greeted(agent: Agent, capabilities: Value) -> Rig {
-    let mut rig = Rig::silent(agent.protocol_v2());
+    let mut rig = Rig::uninitialized(agent.protocol_v2());
     rig.hello = rig.call("hello", "initialize", offer(2, capabilities)).await;
     rig
 }
@@ -80,7 +80,7 @@ impl Rig {
 #[tokio::test(start_paused = true)]
 async fn both_versions_are_negotiated() {
     // shows V2-03, V2-04, V2-05, V2-06
-    let mut rig = Rig::silent(echo().protocol_v2());
+    let mut rig = Rig::uninitialized(echo().protocol_v2());
     for (offered, answered) in [(1, 1), (0, 1)] {
         let hello = rig.call("h", "initialize", json!({"protocolVersion": offered})).await;
         assert_eq!(hello["protocolVersion"], answered);
@@ -94,30 +94,30 @@ async fn both_versions_are_negotiated() {
     }
     // What a later version says about itself may be unreadable; a client of version 2 must say it.
     assert_eq!(rig.call("h", "initialize", json!({"protocolVersion": 3})).await["protocolVersion"], 2);
-    rig.fails("initialize", json!({"protocolVersion": 2}), -32602).await;
+    rig.expect_error("initialize", json!({"protocolVersion": 2}), -32602).await;
     // The version stays.
-    let error = rig.fails("initialize", json!({"protocolVersion": 1}), -32022).await;
+    let error = rig.expect_error("initialize", json!({"protocolVersion": 1}), -32022).await;
     assert_eq!(error["data"], json!({"requested": 1, "supported": [2]}));
     rig.new_session_v2().await;
-    rig.fails("initialize", offer(2, json!({})), -32600).await;
-    rig.leaves().await;
+    rig.expect_error("initialize", offer(2, json!({})), -32600).await;
+    rig.disconnect().await;
 
     // An agent that does not speak it answers with its own.
-    let mut rig = Rig::silent(echo());
+    let mut rig = Rig::uninitialized(echo());
     assert_eq!(rig.call("h", "initialize", offer(2, json!({}))).await["protocolVersion"], 1);
-    rig.leaves().await;
+    rig.disconnect().await;
 
-    let mut rig = Rig::greeted(echo().protocol_v2(), json!({})).await;
+    let mut rig = Rig::initialized(echo().protocol_v2(), json!({})).await;
     rig.new_session("s1").await;
-    rig.fails("initialize", offer(2, json!({})), -32600).await;
-    rig.leaves().await;
+    rig.expect_error("initialize", offer(2, json!({})), -32600).await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn requests_before_initialize_and_ids_that_are_null() {
     // shows V2-01, V2-02, V2-39
-    let mut rig = Rig::silent(echo().protocol_v2());
-    rig.fails("session/new", json!({"cwd": "/work"}), -32600).await;
+    let mut rig = Rig::uninitialized(echo().protocol_v2());
+    rig.expect_error("session/new", json!({"cwd": "/work"}), -32600).await;
     rig.client
         .raw(
             &json!({"jsonrpc": "2.0", "id": null, "method": "initialize", "params": offer(2, json!({}))})
@@ -131,9 +131,9 @@ async fn requests_before_initialize_and_ids_that_are_null() {
     for method in
         ["authenticate", "logout", "session/load", "session/set_mode", "session/set_model", "nes/start"]
     {
-        rig.fails(method, json!({"sessionId": "s1"}), -32601).await;
+        rig.expect_error(method, json!({"sessionId": "s1"}), -32601).await;
     }
-    rig.leaves().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,7 +174,7 @@ async fn a_turn_is_messages_and_states() {
     let plan = rig.update().await;
     assert_eq!(plan["plan"]["entries"][0]["content"], "step");
     rig.idle("end_turn").await;
-    rig.leaves().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,11 +187,12 @@ async fn a_failure_is_a_state_and_not_an_answer() {
     let idle = rig.idle("error").await;
     assert_eq!(idle["error"], json!({"code": -31999, "message": "the model is away"}));
     // What is wrong with the prompt itself is an answer, and leaves no message.
-    rig.fails("session/prompt", json!({"sessionId": "s1", "prompt": [{"type": "_hologram"}]}), -32602).await;
-    rig.fails("session/prompt", json!({"sessionId": "s1", "prompt": "text"}), -32602).await;
-    let error = rig.fails("session/prompt", prompt("other", "hi"), -32002).await;
+    rig.expect_error("session/prompt", json!({"sessionId": "s1", "prompt": [{"type": "_hologram"}]}), -32602)
+        .await;
+    rig.expect_error("session/prompt", json!({"sessionId": "s1", "prompt": "text"}), -32602).await;
+    let error = rig.expect_error("session/prompt", prompt("other", "hi"), -32002).await;
     assert_eq!(error["data"], json!({"sessionId": "other"}));
-    rig.leaves().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -219,10 +220,10 @@ async fn prompts_wait_and_are_cancelled_together() {
     rig.idle("end_turn").await;
     rig.inserted("p2", "slow").await;
     rig.update().await;
-    rig.client.quiet().await;
+    rig.client.expect_silence().await;
     // An answered request cannot be cancelled.
     rig.client.notify("$/cancel_request", json!({"requestId": "p2"})).await;
-    rig.client.quiet().await;
+    rig.client.expect_silence().await;
     rig.cancel("s1").await;
     let mut lines = Vec::new();
     for _ in 0..3 {
@@ -233,8 +234,8 @@ async fn prompts_wait_and_are_cancelled_together() {
     assert_eq!(lines[0]["params"]["update"]["status"], "cancelled");
     let idle = &lines[1]["params"]["update"];
     assert_eq!((&idle["state"], &idle["stopReason"]), (&json!("idle"), &json!("cancelled")));
-    rig.client.quiet().await;
-    rig.leaves().await;
+    rig.client.expect_silence().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,7 +291,7 @@ async fn permission_and_edits() {
     assert_eq!(cancelled["params"]["requestId"], asked["id"]);
     assert_eq!(rig.update().await["status"], "cancelled");
     rig.idle("cancelled").await;
-    rig.leaves().await;
+    rig.disconnect().await;
 }
 
 /// A session with two modes.
@@ -336,17 +337,17 @@ async fn modes_are_an_option_and_commands_a_part_of_the_answer() {
     let set = |value: Value| json!({"sessionId": "s1", "configId": "mode", "type": "id", "value": value});
     let answer = rig.call("set", "session/set_config_option", set(json!("ask"))).await;
     assert_eq!(answer["configOptions"][0]["currentValue"], "ask");
-    rig.fails("session/set_config_option", set(json!("code")), -31998).await;
-    rig.fails("session/set_config_option", set(json!("other")), -32602).await;
-    rig.fails(
+    rig.expect_error("session/set_config_option", set(json!("code")), -31998).await;
+    rig.expect_error("session/set_config_option", set(json!("other")), -32602).await;
+    rig.expect_error(
         "session/set_config_option",
         json!({"sessionId": "s1", "configId": "mode", "value": "ask"}),
         -32602,
     )
     .await;
     let unknown = json!({"sessionId": "s1", "configId": "mode", "type": "_x", "value": 5});
-    rig.fails("session/set_config_option", unknown, -32602).await;
-    rig.leaves().await;
+    rig.expect_error("session/set_config_option", unknown, -32602).await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -370,12 +371,12 @@ async fn resumed_sessions_replay_if_that_is_wanted() {
     rig.client.request("r", "session/resume", resume(Value::Null)).await;
     rig.state("idle").await;
     assert_eq!(rig.client.result("r").await, json!({}));
-    rig.fails("session/resume", resume(json!({"type": "_cursor", "at": 3})), -32602).await;
+    rig.expect_error("session/resume", resume(json!({"type": "_cursor", "at": 3})), -32602).await;
     rig.prompt("p", "old", "hi").await;
     rig.inserted("p", "hi").await;
     rig.update().await;
     rig.idle("end_turn").await;
-    rig.leaves().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -392,17 +393,17 @@ async fn every_agent_lists_resumes_and_closes() {
     rig.client.request("r", "session/resume", json!({"sessionId": "s1", "cwd": "/work"})).await;
     rig.state("idle").await;
     rig.client.result("r").await;
-    rig.fails("session/resume", json!({"sessionId": "other", "cwd": "/work"}), -32002).await;
-    rig.fails("tool_call/cancel", json!({"sessionId": "s1", "toolCallId": "c"}), -32602).await;
-    rig.fails("terminal/cancel", json!({"sessionId": "s1", "terminalId": "t"}), -32602).await;
+    rig.expect_error("session/resume", json!({"sessionId": "other", "cwd": "/work"}), -32002).await;
+    rig.expect_error("tool_call/cancel", json!({"sessionId": "s1", "toolCallId": "c"}), -32602).await;
+    rig.expect_error("terminal/cancel", json!({"sessionId": "s1", "terminalId": "t"}), -32602).await;
     rig.prompt("p", "s1", "hi").await;
     rig.inserted("p", "hi").await;
     rig.client.request("c", "session/close", json!({"sessionId": "s1"})).await;
     rig.idle("cancelled").await;
     assert_eq!(rig.client.result("c").await, json!({}));
     assert_eq!(rig.call("c", "session/close", json!({"sessionId": "s1"})).await, json!({}));
-    rig.client.quiet().await;
-    rig.leaves().await;
+    rig.client.expect_silence().await;
+    rig.disconnect().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -424,13 +425,15 @@ async fn lists_and_servers_are_converted() {
         json!({"sessions": [{"sessionId": "s9", "cwd": "/other", "title": "T"}], "nextCursor": "more"})
     );
     let new = |server: Value| json!({"cwd": "/work", "mcpServers": [server]});
-    rig.fails("session/new", new(json!({"type": "sse", "name": "x", "url": "http://x"})), -32602).await;
-    rig.fails("session/new", new(json!({"name": "x", "command": "/x"})), -32602).await;
-    rig.fails("session/new", new(json!({"type": "http", "name": "x", "url": "http://x"})), -32602).await;
+    rig.expect_error("session/new", new(json!({"type": "sse", "name": "x", "url": "http://x"})), -32602)
+        .await;
+    rig.expect_error("session/new", new(json!({"name": "x", "command": "/x"})), -32602).await;
+    rig.expect_error("session/new", new(json!({"type": "http", "name": "x", "url": "http://x"})), -32602)
+        .await;
     let opened =
         rig.call("n", "session/new", new(json!({"type": "stdio", "name": "x", "command": "/x"}))).await;
     assert_eq!(opened, json!({"sessionId": "s1"}));
-    rig.leaves().await;
+    rig.disconnect().await;
 }
 
 /// One way to log in.
@@ -450,18 +453,18 @@ async fn logins_have_other_names() {
     // shows V2-07
     let mut rig = greeted(echo().auth(Login), json!({"auth": {"terminal": {}}})).await;
     assert_eq!(rig.hello["authMethods"], json!([{"type": "agent", "methodId": "web", "name": "Browser"}]));
-    rig.fails("session/new", json!({"cwd": "/work"}), -32000).await;
-    rig.fails("auth/login", json!({"methodId": "other"}), -32602).await;
+    rig.expect_error("session/new", json!({"cwd": "/work"}), -32000).await;
+    rig.expect_error("auth/login", json!({"methodId": "other"}), -32602).await;
     assert_eq!(rig.call("l", "auth/login", json!({"methodId": "web"})).await, json!({}));
     rig.new_session_v2().await;
     assert_eq!(rig.call("o", "auth/logout", json!({})).await, json!({}));
-    rig.fails("session/new", json!({"cwd": "/work"}), -32000).await;
-    rig.leaves().await;
+    rig.expect_error("session/new", json!({"cwd": "/work"}), -32000).await;
+    rig.disconnect().await;
 
     let mut rig = greeted(echo(), json!({})).await;
-    rig.fails("auth/login", json!({"methodId": "web"}), -32601).await;
-    rig.fails("auth/logout", json!({}), -32601).await;
-    rig.leaves().await;
+    rig.expect_error("auth/login", json!({"methodId": "web"}), -32601).await;
+    rig.expect_error("auth/logout", json!({}), -32601).await;
+    rig.disconnect().await;
 }
 
 /// Updates of version 1, one of each kind at least.
@@ -541,5 +544,5 @@ async fn every_update_has_a_form_in_version_2() {
     let content = &written[3]["content"];
     assert_eq!(content[2]["changes"], json!([{"operation": "add", "path": "/b", "fileType": "text"}]));
     assert_eq!(content[3], json!({"type": "terminal", "terminalId": "t"}));
-    rig.leaves().await;
+    rig.disconnect().await;
 }

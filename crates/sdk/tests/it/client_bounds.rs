@@ -77,7 +77,7 @@ async fn a_handler_that_pauses_does_not_hold_others_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_taken_back_frees_its_place() {
+async fn a_cancelled_request_frees_its_slot() {
     let client = Client::new().read_files(|_: RequestContext, request: ReadTextFileRequest| async move {
         if request.path.ends_with("never") {
             std::future::pending::<()>().await;
@@ -98,7 +98,7 @@ async fn a_request_that_is_taken_back_frees_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_that_are_too_large_for_what_they_are_are_refused() {
+async fn messages_that_are_too_large_for_their_kind_are_refused() {
     let client = Client::new()
         .elicitation_forms()
         .elicitation_urls()

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::script::open;
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_turn_goes_on_until_the_agent_ends_it() {
+async fn a_cancelled_turn_continues_until_the_agent_ends_it() {
     // shows CANCEL-01, CANCEL-09
     let (mut session, mut agent) = open(Client::new()).await;
     let mut turn = session.prompt("go").await.unwrap();
@@ -26,7 +26,7 @@ async fn a_cancelled_turn_goes_on_until_the_agent_ends_it() {
     assert!(turn.next().await.unwrap().is_none());
     assert_eq!(turn.stop_reason(), Some(StopReason::Cancelled));
     drop(turn);
-    agent.quiet().await;
+    agent.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,7 +58,7 @@ async fn every_open_question_is_answered_at_once() {
     assert_eq!(agent.result(4).await, cancelled);
     agent.answer(&prompt, json!({"stopReason": "cancelled"})).await;
     assert_eq!(turn.finish().await.unwrap(), StopReason::Cancelled);
-    agent.quiet().await;
+    agent.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,7 +79,7 @@ async fn a_control_cancels_from_elsewhere() {
     drop(turn);
     // a late cancel never touches the next turn
     control.cancel();
-    agent.quiet().await;
+    agent.expect_silence().await;
     let turn = session.prompt("next").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
     agent.end_turn(&prompt).await;
@@ -122,7 +122,7 @@ async fn a_dropped_turn_is_cancelled_and_the_next_prompt_waits_for_its_end() {
     agent.ask(2, "s1").await;
     assert_eq!(agent.result(2).await["outcome"]["outcome"], "cancelled");
     let (second, ()) = tokio::join!(session.prompt("two"), async {
-        agent.quiet().await;
+        agent.expect_silence().await;
         agent.say("s1", "rest of one").await;
         agent.answer(&first, json!({"stopReason": "cancelled"})).await;
     });
@@ -174,7 +174,7 @@ async fn an_agent_that_ignores_cancel_does_not_hold_up_the_next_prompt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_never_stops_talking_loses_its_turn_too() {
+async fn a_cancelled_turn_expires_even_if_the_agent_keeps_sending() {
     let client = Client::new().cancel_deadline(Duration::from_secs(2));
     let (mut session, mut agent) = open(client).await;
     let mut turn = session.prompt("one").await.unwrap();
@@ -216,7 +216,7 @@ async fn a_cancel_or_a_drop_at_every_point() {
         }
         // a cancelled turn that is dropped is not cancelled twice
         drop(turn);
-        // one cancel, and one answer to each question, whoever held it
+        // one cancel, and one answer to each question, wherever it was
         let mut lines = [agent.line().await, agent.line().await, agent.line().await];
         lines.sort_by_key(|line| line["id"].as_i64());
         assert_eq!(lines[0]["method"], "session/cancel", "{point} {drops}");
@@ -227,7 +227,7 @@ async fn a_cancel_or_a_drop_at_every_point() {
         drop(held);
         agent.say("s1", "d").await;
         agent.answer(&prompt, json!({"stopReason": "cancelled"})).await;
-        agent.quiet().await;
+        agent.expect_silence().await;
         let turn = session.prompt("next").await.unwrap();
         let prompt = agent.expect("session/prompt").await;
         agent.end_turn(&prompt).await;
@@ -248,22 +248,22 @@ async fn a_future_that_is_dropped_loses_no_event() {
         agent.end_turn(&prompt).await;
         agent
     });
-    let mut heard = 0;
+    let mut received = 0;
     loop {
         tokio::select! {
             biased;
             () = tokio::time::sleep(Duration::from_millis(3)) => {}
             event = turn.next() => match event.unwrap() {
                 Some(Event::Text(text)) => {
-                    assert_eq!(&*text, heard.to_string());
-                    heard += 1;
+                    assert_eq!(&*text, received.to_string());
+                    received += 1;
                 }
                 Some(_) => panic!(),
                 None => break,
             },
         }
     }
-    assert_eq!(heard, 100);
+    assert_eq!(received, 100);
     talk.await.unwrap();
 }
 

@@ -20,7 +20,7 @@ async fn initialize_comes_first_and_nothing_before_its_answer() {
         hello["params"],
         json!({"protocolVersion": 1, "clientCapabilities": {}, "clientInfo": {"name": "ed", "version": "1.2"}})
     );
-    agent.quiet().await;
+    agent.expect_silence().await;
     let info = json!({"name": "ag", "version": "0"});
     agent
         .answer(
@@ -38,7 +38,7 @@ async fn initialize_comes_first_and_nothing_before_its_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_installed_is_what_is_advertised() {
+async fn exactly_the_installed_services_are_advertised() {
     let (link, mut agent) = Script::pair();
     let client = Client::new()
         .read_files(|_, _| async { Ok(String::new()) })
@@ -66,7 +66,7 @@ async fn what_is_installed_is_what_is_advertised() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_does_not_answer_is_told_on() {
+async fn the_output_of_a_silent_agent_is_reported() {
     let (link, mut agent) = Script::pair();
     let connecting = tokio::spawn(async move { Client::new().connect(link).await });
     agent.expect("initialize").await;
@@ -76,11 +76,11 @@ async fn an_agent_that_does_not_answer_is_told_on() {
     let error = error.to_string();
     assert!(error.contains("`initialize` within 30s") && error.contains("Usage: agent [--acp]"), "{error}");
     agent.expect("$/cancel_request").await;
-    agent.ends().await;
+    agent.expect_eof().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_prints_and_leaves_is_told_on() {
+async fn the_output_of_an_agent_that_exits_is_reported() {
     let (link, mut agent) = Script::pair();
     let connecting = tokio::spawn(async move { Client::new().connect(link).await });
     agent.expect("initialize").await;
@@ -108,7 +108,7 @@ async fn a_version_that_we_do_not_speak_ends_the_connection() {
         assert!(matches!(error, Error::Version { .. }));
         let error = error.to_string();
         assert!(error.contains(&format!("version {version} of the protocol")), "{error}");
-        agent.ends().await;
+        agent.expect_eof().await;
     }
 }
 
@@ -120,7 +120,7 @@ async fn a_refused_initialize_is_an_error() {
     agent.refuse(&hello, 400, "{\"json\":true}").await;
     let Err(Error::Refused(error)) = connecting.await.unwrap() else { panic!() };
     assert_eq!(error.code, 400);
-    agent.ends().await;
+    agent.expect_eof().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,11 +132,11 @@ async fn an_initialize_that_is_answered_with_nonsense_is_explained() {
     agent.answer(&hello, json!({"protocolVersion": "one"})).await;
     let error = connecting.await.unwrap().unwrap_err().to_string();
     assert!(error.contains("invalid `initialize`") && error.contains("old config"), "{error}");
-    agent.ends().await;
+    agent.expect_eof().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_the_agent_carries_out_is_passed_to_authenticate() {
+async fn only_methods_that_the_agent_performs_are_passed_to_authenticate() {
     // shows AUTH-03, AUTH-07, AUTH-10, AUTH-21, RPC-22
     let (link, mut agent) = Script::pair();
     let connecting = tokio::spawn(async move { Client::new().terminal_auth().connect(link).await });
@@ -155,7 +155,7 @@ async fn only_what_the_agent_carries_out_is_passed_to_authenticate() {
     for refused in ["term", "vars", "odd", "ghost"] {
         assert!(matches!(handle.authenticate(refused).await, Err(Error::Unsupported(_))), "{refused}");
     }
-    agent.quiet().await;
+    agent.expect_silence().await;
     for id in ["plain", "typed"] {
         let (done, request) = tokio::join!(handle.authenticate(id), async {
             let request = agent.expect("authenticate").await;
@@ -188,8 +188,8 @@ async fn a_session_may_need_authentication_first() {
 
 #[tokio::test(start_paused = true)]
 async fn noise_is_reported_and_not_fatal() {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let hook = heard.clone();
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let hook = received.clone();
     let client = Client::new()
         .on_noise(move |line, _| hook.lock().unwrap().push(String::from_utf8_lossy(line).into_owned()));
     let (handle, mut agent) = connect(client, json!({})).await;
@@ -204,7 +204,7 @@ async fn noise_is_reported_and_not_fatal() {
     agent.error(json!(null), -32700).await;
     let (session, _) = tokio::join!(handle.new_session("/work"), agent.new_session("s1"));
     session.unwrap();
-    assert_eq!(*heard.lock().unwrap(), ["[info] starting", "warning: no config", "{oops"]);
+    assert_eq!(*received.lock().unwrap(), ["[info] starting", "warning: no config", "{oops"]);
     assert!(matches!(events.next().await, Some(ConnectionEvent::Noise { .. })));
     assert!(
         matches!(events.next().await, Some(ConnectionEvent::Noise { line, .. }) if line == "warning: no config")
@@ -228,9 +228,9 @@ async fn the_connection_ends_with_its_last_handle() {
     let second = handle.clone();
     drop(handle);
     drop(second);
-    agent.quiet().await; // the session is a handle too
+    agent.expect_silence().await; // the session is a handle too
     drop(session);
-    agent.ends().await;
+    agent.expect_eof().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,7 +239,7 @@ async fn a_shutdown_ends_everything() {
     let (session, _) = tokio::join!(handle.new_session("/work"), agent.new_session("s1"));
     let mut session = session.unwrap();
     assert!(handle.shutdown().await.is_none());
-    agent.ends().await;
+    agent.expect_eof().await;
     assert!(handle.is_closed());
     assert!(matches!(session.prompt("x").await, Err(Error::Closed(_))));
     assert!(matches!(handle.new_session("/work").await, Err(Error::Closed(_))));
@@ -247,14 +247,14 @@ async fn a_shutdown_ends_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connect_that_is_given_up_closes_the_link() {
+async fn a_dropped_connect_closes_the_link() {
     let (link, mut agent) = Script::pair();
     let client = Client::new();
     let given_up = tokio::time::timeout(Duration::from_secs(1), client.connect(link)).await;
     assert!(given_up.is_err());
     agent.expect("initialize").await;
     agent.expect("$/cancel_request").await;
-    agent.ends().await;
+    agent.expect_eof().await;
 }
 
 #[tokio::test]

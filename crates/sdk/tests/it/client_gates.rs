@@ -42,7 +42,7 @@ fn doors(agent: &attache::client::AgentHandle) -> [bool; 12] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn doors_open_one_by_one_with_what_the_agent_offers() {
+async fn optional_abilities_follow_the_capabilities() {
     // shows INIT-16, SESS-07, SESS-08, SESS-20, SESS-21, LIST-01, LIST-02, DEL-01, DEL-02, FORK-01, AUTH-16, PROV-02, NES-01
     let (agent, _script) = connect(Client::new(), json!({})).await;
     assert_eq!(doors(&agent), [false; 12]);
@@ -66,7 +66,7 @@ async fn a_session_is_closed_only_with_an_agent_that_can() {
     let (agent, mut script) = connect(Client::new(), json!({})).await;
     let (session, _) = tokio::join!(agent.new_session("/work"), script.new_session("s1"));
     session.unwrap().close().await.unwrap();
-    script.quiet().await;
+    script.expect_silence().await;
     let (agent, mut script) = connect(Client::new(), json!({"sessionCapabilities": {"close": {}}})).await;
     let (session, _) = tokio::join!(agent.new_session("/work"), script.new_session("s1"));
     let closing = tokio::spawn(session.unwrap().close());
@@ -109,7 +109,7 @@ async fn roots_and_system_prompt_are_repeated_whenever_a_session_is_opened() {
 
     let relative = agent.resumer().unwrap().resume("old", "/work").additional_directories(["lib"]).await;
     assert!(relative.is_err());
-    script.quiet().await;
+    script.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,7 +122,7 @@ async fn an_open_session_elsewhere_is_not_open_here() {
     script.answer(&request, json!({"status": "open"})).await;
     assert_eq!(asking.await.unwrap().unwrap(), attache::wire::v1::SessionStatus::Open);
     assert!(!agent.has_session(&"s9".into()));
-    // What the agent says of it finds nobody, and asking on its behalf is refused.
+    // Its updates are stray, and its requests are refused.
     script.ask(1, "s9").await;
     script.error(1, -32002).await;
 }
@@ -146,7 +146,7 @@ async fn a_permission_waits_for_whoever_decides() {
     script.expect("session/prompt").await;
     script.ask(1, "s1").await;
     let Some(Event::Permission(ask)) = turn.next().await.unwrap() else { panic!() };
-    script.quiet().await;
+    script.expect_silence().await;
     ask.choose(&"yes".into()).unwrap();
     let outcome = script.result(1).await;
     assert_eq!(outcome, json!({"outcome": {"outcome": "selected", "optionId": "yes"}}));
@@ -167,7 +167,7 @@ async fn extensions_are_announced_in_meta_and_nowhere_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_start_of_suggestions_says_that_a_login_is_wanted() {
+async fn a_refused_start_of_suggestions_is_auth_required() {
     // shows NES-07
     let client = Client::new().nes(ClientNesCapabilities::new());
     let (agent, mut script) = connect(client, everything()).await;

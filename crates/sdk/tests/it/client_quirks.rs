@@ -23,7 +23,7 @@ async fn errors_for_notifications_without_an_id_or_with_null() {
     let error = json!({"code": -32601, "message": "method not found"});
     agent.send(json!({"jsonrpc": "2.0", "error": error})).await;
     agent.send(json!({"jsonrpc": "2.0", "id": null, "error": error})).await;
-    agent.quiet().await;
+    agent.expect_silence().await;
     still_works(&mut session, &mut agent).await;
 }
 
@@ -185,7 +185,7 @@ async fn updates_and_questions_before_the_answer_of_the_session() {
         agent.ask(3, "s1").await;
         let form = json!({"sessionId": "s1", "mode": "form", "message": "m", "requestedSchema": {}});
         agent.request(4, "elicitation/create", form).await;
-        agent.quiet().await;
+        agent.expect_silence().await;
         agent.answer(&request, json!({"sessionId": "s1"})).await;
     });
     let mut session = session.unwrap();
@@ -228,7 +228,7 @@ async fn a_permission_request_before_any_prompt() {
     assert_eq!(agent.result(1).await["outcome"]["optionId"], "yes");
     // and one that only a turn finds
     agent.ask(2, "s1").await;
-    agent.quiet().await;
+    agent.expect_silence().await;
     let mut turn = session.prompt("go").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
     let Some(Event::Permission(ask)) = turn.next().await.unwrap() else { panic!() };
@@ -252,7 +252,7 @@ async fn updates_after_the_answer_of_a_prompt_and_of_a_load() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_that_nobody_announced() {
+async fn unannounced_tool_calls() {
     let (mut session, mut agent) = open(Client::new()).await;
     let mut turn = session.prompt("go").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
@@ -387,7 +387,7 @@ async fn methods_of_their_own_with_and_without_an_underscore() {
     for method in ["craft/ping", "qwen/notify/x", "_session/retrying", "_auth/status_update"] {
         agent.notify(method, json!({"x": 1})).await;
         assert!(
-            matches!(events.next().await, Some(ConnectionEvent::Notification { method: heard, .. }) if heard == method)
+            matches!(events.next().await, Some(ConnectionEvent::Notification { method: received, .. }) if received == method)
         );
     }
     agent.request("q", "craft/ask", json!({})).await;

@@ -58,7 +58,7 @@ async fn files_are_read_and_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_installed_is_not_there() {
+async fn services_that_are_not_installed_are_unknown_methods() {
     // shows FS-03, TERM-03, RPC-12, EXT-07, EXT-08
     let (_session, mut agent) = open(Client::new()).await;
     let methods = [
@@ -81,7 +81,7 @@ async fn what_was_not_installed_is_not_there() {
         agent.error(id, -32601).await;
         agent.notify(method, json!({})).await;
     }
-    agent.quiet().await;
+    agent.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,7 +196,7 @@ impl Terminal for Named {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_terminal_hears_its_id_before_the_agent_does() {
+async fn a_terminal_gets_its_id_before_the_agent_does() {
     // shows TOOL-16
     let fake = Fake::default();
     let (_session, mut agent) = open(Client::new().terminals(Named(fake.clone()))).await;
@@ -257,7 +257,7 @@ async fn terminals_die_with_their_session_and_with_the_connection() {
     agent.request(6, "terminal/output", json!({"sessionId": "one", "terminalId": id})).await;
     agent.error(6, -32002).await;
     drop(one.unwrap());
-    agent.quiet().await;
+    agent.expect_silence().await;
     assert_eq!(fake.log.lock().unwrap().iter().filter(|line| *line == "release").count(), 1);
     drop(agent);
     handle.closed().await;
@@ -295,8 +295,8 @@ impl Notification for Reindex {
 #[tokio::test(start_paused = true)]
 async fn extensions_go_both_ways() {
     // shows EXT-05, EXT-06, EXT-07, RPC-13
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let sink = heard.clone();
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let sink = received.clone();
     let client = Client::new()
         .on_request(|request: Reindex, cx: RequestContext| async move {
             assert!(cx.agent().is_some() && cx.session_id().is_none());
@@ -313,7 +313,7 @@ async fn extensions_go_both_ways() {
     agent.notify("_acme.dev/reindexed", json!({"deep": 1})).await;
     agent.request("a", "_acme.dev/reindex", json!({"depth": 21})).await;
     assert_eq!(agent.result("a").await, 42);
-    assert_eq!(*heard.lock().unwrap(), (0..100).collect::<Vec<_>>());
+    assert_eq!(*received.lock().unwrap(), (0..100).collect::<Vec<_>>());
     agent.request("b", "_acme.dev/reindex", json!({"deep": 21})).await;
     agent.error("b", -32602).await;
     let (answer, ()) = tokio::join!(handle.request(&Reindex(1)), async {
@@ -323,7 +323,7 @@ async fn extensions_go_both_ways() {
     assert_eq!(answer.unwrap(), 7);
     handle.notify(&Reindex(3)).await.unwrap();
     assert_eq!(agent.expect("_acme.dev/reindexed").await["params"], json!({"depth": 3}));
-    // a request that nobody waits for is taken back
+    // a request whose caller is gone is cancelled
     tokio::select! {
         _ = handle.request(&Reindex(1)) => panic!(),
         request = agent.expect("_acme.dev/reindex") => {
@@ -399,7 +399,7 @@ async fn suggestions_and_documents() {
     session.did_close("file:///a").await.unwrap();
     let spot = Range::new(Position::new(0u32, 0u32), Position::new(1u32, 0u32));
     session.did_focus("file:///a", 2, Position::new(0u32, 0u32), spot).await.unwrap();
-    agent.quiet().await;
+    agent.expect_silence().await;
 
     let mut context = NesSuggestContext::new();
     context.open_files = Some(Vec::new());

@@ -16,7 +16,7 @@ async fn a_directory_is_absolute() {
     let (handle, mut agent) = connect(Client::new(), json!({})).await;
     assert!(handle.new_session("relative/dir").await.is_err());
     assert!(handle.new_session("").await.is_err());
-    agent.quiet().await;
+    agent.expect_silence().await;
     let stdio = McpServerStdio::new("m", "/bin/m", Vec::<String>::new(), Vec::new());
     let (session, request) =
         tokio::join!(handle.new_session("/work").mcp_server(stdio), agent.new_session("s1"));
@@ -26,7 +26,7 @@ async fn a_directory_is_absolute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_agent_does_not_offer_is_not_sent() {
+async fn unsupported_requests_are_not_sent() {
     // shows ROOT-08, MCP-03, MCPA-01, MCPA-02, SYSP-01, SYSP-03
     let http = || McpServer::from(McpServerHttp::new("m", "http://a", Vec::new()));
     let sse = || McpServer::from(McpServerSse::new("m", "http://a", Vec::new()));
@@ -42,7 +42,7 @@ async fn what_the_agent_does_not_offer_is_not_sent() {
     ] {
         assert!(matches!(refused, Err(Error::Unsupported(_))));
     }
-    agent.quiet().await;
+    agent.expect_silence().await;
 
     let all = json!({
         "mcpCapabilities": {"http": true, "sse": true, "acp": true},
@@ -60,7 +60,7 @@ async fn what_the_agent_does_not_offer_is_not_sent() {
     }
     assert!(handle.new_session("/work").mcp_servers([acp(), acp()]).await.is_err());
     assert!(handle.new_session("/work").additional_directories(["rel"]).await.is_err());
-    agent.quiet().await;
+    agent.expect_silence().await;
     // shows ROOT-19
     let opening = handle
         .new_session("/work")
@@ -86,7 +86,7 @@ fn full() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loaded_session_tells_its_history_first() {
+async fn a_loaded_session_replays_its_history_first() {
     // shows SESS-10, SESS-12, SESS-13, SESS-18
     let (handle, mut agent) = connect(Client::new(), full()).await;
     let mut loading = handle.loader().unwrap().load("old", "/work").await.unwrap();
@@ -110,7 +110,7 @@ async fn a_loaded_session_tells_its_history_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_load_that_fails_or_is_given_up_leaves_nothing() {
+async fn a_failed_or_dropped_load_leaves_no_session() {
     // shows SESS-19
     let (handle, mut agent) = connect(Client::new(), full()).await;
     let loading = handle.loader().unwrap().load("old", "/work").await.unwrap();
@@ -156,11 +156,11 @@ async fn resume_fork_and_close() {
     // shows SESS-25: without the capability nothing is sent
     let (session, mut agent) = open(Client::new()).await;
     session.close().await.unwrap();
-    agent.ends().await;
+    agent.expect_eof().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resume_that_fails_leaves_nothing() {
+async fn a_failed_resume_leaves_no_session() {
     let (handle, mut agent) = connect(Client::new(), full()).await;
     let (session, ()) = tokio::join!(handle.resumer().unwrap().resume("old", "/work"), async {
         let request = agent.expect("session/resume").await;
@@ -197,7 +197,7 @@ async fn lists_have_pages_and_cursors_are_opaque() {
     });
     assert_eq!(page.unwrap().unwrap().len(), 1);
     assert!(pages.next_page().await.unwrap().is_none());
-    agent.quiet().await;
+    agent.expect_silence().await;
 }
 
 /// Answers the next request, which must be of this method.
@@ -231,13 +231,13 @@ async fn everything_else_that_only_some_agents_can() {
     );
     assert_eq!(title.unwrap(), "t");
     let status = handle.status_reader().unwrap();
-    for (told, known) in
+    for (reported, expected) in
         [("open", SessionStatus::Open), ("saved", SessionStatus::Saved), ("_x", SessionStatus::Saved)]
     {
-        let answer = json!({"status": told});
+        let answer = json!({"status": reported});
         let (status, ()) =
             tokio::join!(status.get("x"), serve(&mut agent, "session/status", id.clone(), answer));
-        assert_eq!(status.unwrap(), known);
+        assert_eq!(status.unwrap(), expected);
     }
     let auth = handle.auth_status().unwrap();
     let (who, ()) =
@@ -249,7 +249,7 @@ async fn everything_else_that_only_some_agents_can() {
     let list: Vec<ProviderInfo> = list.unwrap();
     assert_eq!(list[0].provider_id, "p");
     assert!(providers.disable(&list[0]).await.is_err());
-    agent.quiet().await;
+    agent.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,7 +282,7 @@ async fn options_are_checked_and_followed() {
     assert!(control.set_config_option("o", "ghost").await.is_err());
     assert!(control.set_config_option("o", true).await.is_err());
     assert!(control.set_config_option("f", "x").await.is_err());
-    agent.quiet().await;
+    agent.expect_silence().await;
     let params = json!({"sessionId": "s1", "modeId": "b"});
     let (done, ()) =
         tokio::join!(control.set_mode("b"), serve(&mut agent, "session/set_mode", params, json!(null)));
@@ -314,7 +314,7 @@ async fn options_are_checked_and_followed() {
     let (session, mut agent) = open(Client::new()).await;
     assert!(matches!(session.control().set_mode("a").await, Err(Error::Unsupported(_))));
     assert!(matches!(session.control().set_model("a").await, Err(Error::Unsupported(_))));
-    agent.quiet().await;
+    agent.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -351,7 +351,7 @@ async fn a_thousand_sessions_each_get_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_nobody_waits_for_is_forgotten() {
+async fn a_session_whose_opener_was_dropped_is_removed() {
     let (handle, mut agent) = connect(Client::new(), json!({})).await;
     let opening = handle.new_session("/work");
     tokio::select! {
@@ -361,7 +361,7 @@ async fn a_session_that_nobody_waits_for_is_forgotten() {
         }
     }
     agent.expect("$/cancel_request").await;
-    agent.quiet().await;
+    agent.expect_silence().await;
     assert!(!handle.has_session(&"s1".into()));
 }
 
@@ -388,7 +388,7 @@ async fn subagents_speak_through_their_session() {
     ask.choose(&"yes".into()).unwrap();
     assert_eq!(agent.result(9).await["outcome"]["optionId"], "yes");
     assert!(!control.cancel_subagent(&"kid".into()));
-    agent.quiet().await;
+    agent.expect_silence().await;
     agent.update("s1", child(json!({"capabilities": {"cancel": {}}}))).await;
     turn.next().await.unwrap();
     assert!(control.cancel_subagent(&"kid".into()));

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::script::{connect, open};
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_is_what_the_agent_said_in_its_order() {
+async fn a_turn_yields_events_in_wire_order() {
     let (mut session, mut agent) = open(Client::new()).await;
     let mut turn = session.prompt("hello").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
@@ -37,7 +37,7 @@ async fn a_turn_is_what_the_agent_said_in_its_order() {
     // shows PROMPT-15: nothing was answered to the updates, and the end stays the end
     assert!(turn.next().await.unwrap().is_none());
     drop(turn);
-    agent.quiet().await;
+    agent.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn the_end_of_the_agent_ends_the_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_holds_only_what_the_agent_takes() {
+async fn a_prompt_with_unsupported_content_is_not_sent() {
     // shows PROMPT-02, CONT-02
     let (mut session, mut agent) = open(Client::new()).await;
     for prompt in [
@@ -156,7 +156,7 @@ async fn tool_calls_are_upserts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_a_state_is_in_the_session() {
+async fn state_updates_are_kept_in_the_session() {
     // shows CMD-02, LIST-12, CONF-16, MSG-05, PLAN-04
     let (mut session, mut agent) = open(Client::new()).await;
     let command = |name: &str| json!({"name": name, "description": "d"});
@@ -179,7 +179,7 @@ async fn what_is_a_state_is_in_the_session() {
     agent.update("s1", json!({"sessionUpdate": "config_option_update", "configOptions": [option, {"id": "s", "name": "S", "type": "slider"}]})).await;
     agent.update("s1", json!({"sessionUpdate": "plan", "entries": [{"content": "c", "priority": "high", "status": "pending"}, {"bad": 1}]})).await;
     let mut events = Vec::new();
-    // of the two lists of commands, nobody needs the older one
+    // of two lists of commands only the newer one is kept
     for _ in 0..6 {
         events.push(session.next_update().await.unwrap());
     }
@@ -193,17 +193,17 @@ async fn what_is_a_state_is_in_the_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_nobody_reads_is_bounded() {
+async fn an_unread_stream_is_bounded() {
     let (mut session, mut agent) = open(Client::new()).await;
     for count in 0..5000 {
         agent.say("s1", &format!("{count:0100}")).await;
     }
     agent.ask(7, "s1").await;
     agent.say("s1", "newest").await;
-    agent.quiet().await;
+    agent.expect_silence().await;
     let mut turn = session.prompt("go").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
-    // the question that nobody took belongs to the turn now
+    // the unread question belongs to the turn now
     let Some(Event::Permission(ask)) = turn.next().await.unwrap() else { panic!() };
     ask.cancel();
     assert_eq!(agent.result(7).await["outcome"]["outcome"], "cancelled");
@@ -226,7 +226,7 @@ async fn an_unread_turn_holds_back_the_agent() {
     let mut turn = session.prompt("go").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
     let text = "x".repeat(10_000);
-    // far more than the budget of one connection; the writer has to wait until somebody reads
+    // far more than the budget of one connection; the writer has to wait until the session is read
     let write = async {
         for _ in 0..1000 {
             agent.say("s1", &text).await;

@@ -38,7 +38,7 @@ fn matches(reports: &Reports, error: &Value, method: &str, session: Option<&str>
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_reports_what_its_handlers_return() {
+async fn an_agent_reports_errors_of_its_handlers() {
     let (seen, hook) = reports();
     let failing = agent(|_, prompt| {
         Box::pin(async move {
@@ -79,7 +79,7 @@ async fn an_agent_reports_what_its_handlers_return() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_reports_what_its_handlers_return() {
+async fn a_client_reports_errors_of_its_handlers() {
     let (seen, hook) = reports();
     let client =
         Client::new().read_files(|_, _| async { Err(Error::internal("disk on fire")) }).on_error(hook);
@@ -192,7 +192,7 @@ async fn a_cancel_answers_a_permission_that_the_handler_holds() {
     let turn = session.prompt("go").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
     agent.ask(5, "s1").await;
-    agent.quiet().await;
+    agent.expect_silence().await;
     turn.cancel();
     agent.expect("session/cancel").await;
     assert_eq!(agent.result(5).await["outcome"]["outcome"], "cancelled");

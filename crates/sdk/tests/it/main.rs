@@ -1,4 +1,4 @@
-//! The SDK over links in memory, against peers that say exactly what a test tells them to. The clock is paused: nothing
+//! The SDK over links in memory, against scripted peers. The clock is paused: nothing
 //! sleeps, and a wait that would last for ever fails at once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -131,14 +131,14 @@ async fn the_end_of_the_agent_ends_the_relay() {
     agent.raw("last words").await;
     drop(agent);
     assert_eq!(client.text().await.unwrap(), "last words");
-    client.ends().await;
+    client.expect_eof().await;
     let end = running.await.unwrap().unwrap();
     assert!(end.first == Direction::ToClient && end.exit.is_none() && !end.agent_failed());
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn the_relay_says_why_the_agent_died() {
+async fn the_relay_reports_why_the_agent_exited() {
     let (client, _theirs) = Link::pair();
     let agent = attache::Command::new("sh").args(["-c", "echo no API key >&2; exit 7"]);
     let end = Relay::new(client, Link::command(agent).unwrap()).run().await.unwrap();
@@ -150,7 +150,7 @@ async fn the_relay_says_why_the_agent_died() {
 async fn the_end_of_the_client_lets_the_agent_finish() {
     let (client, mut agent, running) = relay(|relay| relay);
     drop(client);
-    agent.ends().await;
+    agent.expect_eof().await;
     drop(agent);
     running.await.unwrap().unwrap();
 
@@ -165,7 +165,7 @@ async fn neither_side_can_flood_the_other() {
     let (mut client, mut agent, _running) = relay(|relay| relay);
     let line = "x".repeat(100_000);
     let mut sent = 0;
-    // nobody reads on the other side: the writer has to stop
+    // the other side does not read, so the writer has to stop
     let flood = async {
         for _ in 0..100 {
             agent.raw(&line).await;

@@ -1,4 +1,4 @@
-//! A peer that says and hears lines.
+//! A scripted peer that sends and receives lines.
 
 use std::time::Duration;
 
@@ -29,14 +29,14 @@ impl Script {
         Script { reader, writer }
     }
 
-    /// The two directions, for those who speak and listen at once.
+    /// Splits it into its two directions.
     pub(crate) fn halves(self) -> (FrameReader, FrameWriter) {
         (self.reader, self.writer)
     }
 
     /// The next line as text; `None` at the end.
     pub(crate) async fn text(&mut self) -> Option<String> {
-        let next = tokio::time::timeout(PATIENCE, self.reader.next()).await.expect("the peer says nothing");
+        let next = tokio::time::timeout(PATIENCE, self.reader.next()).await.expect("the peer sends nothing");
         next.unwrap().map(|line| String::from_utf8(line.to_vec()).unwrap())
     }
 
@@ -69,8 +69,8 @@ impl Script {
         line["error"].clone()
     }
 
-    /// Nothing more is said, however long one waits.
-    pub(crate) async fn quiet(&mut self) {
+    /// Asserts that nothing more is sent.
+    pub(crate) async fn expect_silence(&mut self) {
         let next = tokio::time::timeout(Duration::from_secs(1), self.reader.next()).await;
         if let Ok(next) = next {
             panic!("unexpected: {:?}", next.map(|line| line.map(String::from_utf8_lossy)));
@@ -78,7 +78,7 @@ impl Script {
     }
 
     /// The peer closes the connection.
-    pub(crate) async fn ends(&mut self) {
+    pub(crate) async fn expect_eof(&mut self) {
         assert_eq!(self.text().await, None);
     }
 

@@ -74,7 +74,7 @@ impl History {
 
 fn append(file: &HistoryFile, text: &str) -> io::Result<()> {
     if let Some(parent) = file.path.parent() {
-        private::directory(parent)?;
+        private::create_directory(parent)?;
     }
     // One write, so that two programs do not mix their lines.
     private::append(&file.path)?.write_all(format!("{}\n", escape(&(file.redact)(text))).as_bytes())

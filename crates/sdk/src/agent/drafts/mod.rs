@@ -100,8 +100,8 @@ fn set_model(
 ) -> impl Future<Output = Result<SetSessionModelResponse>> {
     let changing = changing(&core, &request.session_id);
     async move {
-        let (entry, place) = changing?;
-        place.wait_turn().await;
+        let (entry, position) = changing?;
+        position.wait_turn().await;
         check_model(entry.state().settings(), &request.model_id)?;
         entry.session.model_changed(&request.model_id).await?;
         let changed = put_model(entry.state().settings(), &request.model_id)?;

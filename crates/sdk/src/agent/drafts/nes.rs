@@ -194,7 +194,7 @@ pub(in crate::agent) struct NesTable(Mutex<HashMap<SessionId, Arc<NesSession>>>)
 
 #[derive(Default)]
 struct NesSession {
-    /// Ends what runs when the session is closed.
+    /// Cancels running suggestions when the session is closed.
     token: CancelToken,
     /// The newest version of each open document.
     versions: Mutex<HashMap<String, i64>>,
@@ -218,7 +218,7 @@ impl NesTable {
         lock(&self.0).get(id).cloned().ok_or_else(|| Error::unknown_session(id.as_str()))
     }
 
-    // NES-08: what runs is cancelled.
+    // NES-08: running suggestions are cancelled.
     pub(super) fn close(
         &self,
         service: &dyn DynNextEdits,
@@ -305,7 +305,7 @@ pub(super) async fn start(
     core.nes.start(service(&core)?, request, client).await
 }
 
-/// The session is looked for within dispatch: a `nes/close` that follows cancels what was asked before it.
+/// Finds the session within dispatch, so that a later `nes/close` cancels this request.
 pub(super) fn suggest(
     core: Arc<Core>,
     request: SuggestNesRequest,
@@ -336,7 +336,7 @@ pub(super) fn suggest(
     }
 }
 
-/// Within dispatch, so that nothing behind it on the wire finds the session.
+/// Removes the session within dispatch, so that no later message finds it.
 pub(super) fn close(
     core: Arc<Core>,
     request: CloseNesRequest,

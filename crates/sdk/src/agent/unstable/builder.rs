@@ -78,7 +78,7 @@ impl Agent {
         self
     }
 
-    /// Reports who is logged in. Needs no login itself.
+    /// Reports the login state. Needs no login itself.
     // AUTH-22
     pub fn auth_status<F, Fut>(mut self, status: F) -> Self
     where

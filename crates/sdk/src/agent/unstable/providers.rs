@@ -86,7 +86,7 @@ impl<P: Providers> DynProviders for P {
                 Some(_) => Providers::disable(self, request.provider_id)
                     .await
                     .map(|()| DisableProviderResponse::new()),
-                // PROV-08: what is not there is disabled.
+                // PROV-08: an unknown provider counts as disabled.
                 None => Ok(DisableProviderResponse::new()),
             }
         })

@@ -40,7 +40,7 @@ impl Nes {
     /// Starts a session for suggestions, which takes no prompts.
     ///
     /// # Errors
-    /// When the agent refuses, for example because it wants authentication.
+    /// When the agent refuses, for example because it requires authentication.
     // NES-05, NES-07
     pub async fn start(&self, request: StartNesRequest) -> Result<NesSession> {
         let answer = self.0.0.request(&request).await?;
@@ -106,20 +106,20 @@ impl NesSession {
     // NES-03, NES-18
     pub async fn suggest(
         &self,
-        spot: SuggestionPoint,
+        point: SuggestionPoint,
         context: NesSuggestContext,
     ) -> Result<Vec<NesSuggestion>> {
         let mut request =
-            SuggestNesRequest::new(self.id.clone(), spot.uri, spot.version, spot.position, spot.trigger);
-        request.selection = spot.selection;
-        let context = self.wanted(context);
+            SuggestNesRequest::new(self.id.clone(), point.uri, point.version, point.position, point.trigger);
+        request.selection = point.selection;
+        let context = self.requested_context(context);
         request.context = (context != NesSuggestContext::new()).then_some(context);
         self.agent.0.request(&request).await.map(|answer| answer.suggestions)
     }
 
-    fn wanted(&self, mut context: NesSuggestContext) -> NesSuggestContext {
-        fn keep<T>(list: &mut Option<Vec<T>>, wanted: Option<Option<u32>>) {
-            match (wanted, list.as_mut()) {
+    fn requested_context(&self, mut context: NesSuggestContext) -> NesSuggestContext {
+        fn keep<T>(list: &mut Option<Vec<T>>, requested: Option<Option<u32>>) {
+            match (requested, list.as_mut()) {
                 (None, _) => *list = None,
                 // The newest come first.
                 (Some(Some(most)), Some(list)) => list.truncate(most as usize),

@@ -34,7 +34,7 @@ impl AgentHandle {
         self.session_capability(|can| can.status.is_some()).map(SessionStatusReader)
     }
 
-    /// Reads who is logged in.
+    /// Reads the login state.
     pub fn auth_status(&self) -> Option<AuthStatusReader> {
         self.capabilities().auth.status.is_some().then(|| AuthStatusReader(self.clone()))
     }
@@ -146,14 +146,14 @@ impl SessionStatusReader {
     }
 }
 
-/// Reads who is logged in; see [`AgentHandle::auth_status`].
+/// Reads the login state; see [`AgentHandle::auth_status`].
 ///
 /// Example: [`SessionForker`].
 #[derive(Debug, Clone)]
 pub struct AuthStatusReader(pub(crate) AgentHandle);
 
 impl AuthStatusReader {
-    /// Reads who is logged in. Accounts are for display only. Changes arrive as
+    /// Reads the login state. Accounts are for display only. Changes arrive as
     /// [`ConnectionEvent::AuthStatus`](crate::client::ConnectionEvent::AuthStatus).
     // AUTH-25
     pub async fn get(&self) -> Result<AuthStatusResponse> {
