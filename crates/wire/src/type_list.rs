@@ -50,7 +50,7 @@ macro_rules! for_each_v1_type {
             unstable [
                 ArchiveSessionRequest, ArchiveSessionResponse, AuthAccount, AuthState, AuthStatusCapabilities,
                 AuthStatusRequest, AuthStatusResponse, AuthStatusUpdateNotification, DisableProviderRequest,
-                DisableProviderResponse, ErrorStopReason, ForkSessionRequest, ForkSessionResponse,
+                DisableProviderResponse, ErrorStopReason, ForkSessionRequest, ForkSessionResponse, IdleStateUpdate,
                 ListProvidersRequest, ListProvidersResponse, LlmProtocol, McpError, McpRequestId, McpServerAcp,
                 McpServerAcpId, MessageMcpNotification, MessageMcpRequest, MessageMcpResponse, PlanCapabilities,
                 PlanFile, PlanId, PlanItems, PlanMarkdown, PlanRemoved, PlanUpdate, PlanUpdateContent,

@@ -22,7 +22,7 @@ macro_rules! readers {
 
 macro_rules! readers_of_v1 {
     (stable [$($stable:ident,)+] unstable [$($unstable:ident,)+] proxy $proxy:tt drafts $drafts:tt) => {
-        readers![v1: $($stable,)+ $($unstable,)+ ElicitationFormMode, ElicitationUrlMode, IdleStateUpdate]
+        readers![v1: $($stable,)+ $($unstable,)+ ElicitationFormMode, ElicitationUrlMode]
     };
 }
 

@@ -41,7 +41,7 @@ macro_rules! readers_of_v2 {
 /// Version 1.
 pub const V1: Version = Version {
     groups: attache_wire::for_each_v1_type!(readers_of_v1),
-    inner: &["ElicitationFormMode", "ElicitationUrlMode", "IdleStateUpdate"],
+    inner: &["ElicitationFormMode", "ElicitationUrlMode"],
     catalogue: Catalogue::v1,
 };
 

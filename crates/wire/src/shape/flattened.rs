@@ -89,12 +89,12 @@ macro_rules! flattened {
         impl $crate::shape::ToMap for $name {
             fn to_map<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
                 $($(map.serialize_entry($rname, &self.$rfield)?;)+)?
-                $($crate::shape::ToMap::to_map(&self.$ufield, map)?;)+
                 $($($(#[cfg($ocfg)])? {
                     if !<$omode as $crate::shape::Mode<$oty>>::skip(&self.$ofield) {
                         map.serialize_entry($oname, &self.$ofield)?;
                     }
                 })+)?
+                $($crate::shape::ToMap::to_map(&self.$ufield, map)?;)+
                 match &self.meta {
                     Some(meta) => map.serialize_entry("_meta", meta),
                     None => Ok(()),

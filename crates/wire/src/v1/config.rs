@@ -1,11 +1,11 @@
 //! Config options of a session (CONF-01 to CONF-21).
 
 use serde::de::{Deserialize, Deserializer, Error};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 
 use super::{SessionConfigGroupId, SessionConfigId, SessionConfigValueId};
+use crate::Json;
 use crate::shape::*;
-use crate::{Json, Meta};
 
 open_enum! {
     /// The category of an option. CONF-09: for display only. CONF-11: custom categories begin with a `_`.
@@ -21,41 +21,29 @@ open_enum! {
     }
 }
 
-/// An option and its current value. CONF-06: an option of an unknown kind is refused here and skipped in lists.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct SessionConfigOption {
-    /// Id of the option.
-    pub id: SessionConfigId,
-    /// A name to show.
-    pub name: String,
-    /// A description to show.
-    pub description: Option<String>,
-    /// The category of the option (CONF-21).
-    pub category: Option<SessionConfigOptionCategory>,
-    /// The choices and the current value; its members are flattened into the object.
-    pub kind: SessionConfigKind,
-    /// Custom metadata of extensions (`_meta`).
-    pub meta: Option<Meta>,
+flattened! {
+    /// An option and its current value. CONF-06: an option of an unknown kind is refused here and skipped in lists.
+    pub struct SessionConfigOption {
+        required {
+            /// Id of the option.
+            id "id": SessionConfigId [Required],
+            /// A name to show.
+            name "name": String [Required],
+        }
+        unions {
+            /// The choices and the current value; its members are flattened into the object.
+            kind: SessionConfigKind,
+        }
+        optional {
+            /// A description to show.
+            description "description": Option<String> [LenientText],
+            /// The category of the option (CONF-21).
+            category "category": Option<SessionConfigOptionCategory> [LenientText],
+        }
+    }
 }
 
 impl SessionConfigOption {
-    /// A `SessionConfigOption` with its required members.
-    pub fn new(
-        id: impl Into<SessionConfigId>,
-        name: impl Into<String>,
-        kind: impl Into<SessionConfigKind>,
-    ) -> Self {
-        SessionConfigOption {
-            id: id.into(),
-            name: name.into(),
-            description: None,
-            category: None,
-            kind: kind.into(),
-            meta: None,
-        }
-    }
-
     /// A choice among values.
     pub fn select(
         id: impl Into<SessionConfigId>,
@@ -70,24 +58,6 @@ impl SessionConfigOption {
     pub fn boolean(id: impl Into<SessionConfigId>, name: impl Into<String>, current_value: bool) -> Self {
         SessionConfigOption::new(id, name, SessionConfigBoolean::new(current_value))
     }
-
-    /// A description to show.
-    pub fn description(mut self, description: impl crate::IntoField<Option<String>>) -> Self {
-        self.description = description.into_field();
-        self
-    }
-
-    /// The category of the option.
-    pub fn category(mut self, category: impl crate::IntoField<Option<SessionConfigOptionCategory>>) -> Self {
-        self.category = category.into_field();
-        self
-    }
-
-    /// Custom metadata of extensions (`_meta`).
-    pub fn meta(mut self, meta: impl crate::IntoField<Option<Meta>>) -> Self {
-        self.meta = meta.into_field();
-        self
-    }
 }
 
 tagged! {
@@ -97,48 +67,6 @@ tagged! {
         Select(SessionConfigSelect) = "select",
         /// A switch.
         Boolean(SessionConfigBoolean) = "boolean",
-    }
-}
-
-impl<'de> Deserialize<'de> for SessionConfigOption {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut members = Members::deserialize(deserializer)?;
-        Ok(SessionConfigOption {
-            id: members.take::<Required, _, D::Error>("id")?,
-            name: members.take::<Required, _, D::Error>("name")?,
-            description: members.take::<LenientText, _, D::Error>("description")?,
-            category: members.take::<LenientText, _, D::Error>("category")?,
-            meta: members.take::<OptionalMeta, _, D::Error>("_meta")?,
-            kind: tagged::from_members(members.rest())?,
-        })
-    }
-}
-
-impl Serialize for SessionConfigOption {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("id", &self.id)?;
-        map.serialize_entry("name", &self.name)?;
-        if let Some(description) = &self.description {
-            map.serialize_entry("description", description)?;
-        }
-        if let Some(category) = &self.category {
-            map.serialize_entry("category", category)?;
-        }
-        match &self.kind {
-            SessionConfigKind::Select(select) => {
-                map.serialize_entry("type", "select")?;
-                select.to_map(&mut map)?;
-            }
-            SessionConfigKind::Boolean(boolean) => {
-                map.serialize_entry("type", "boolean")?;
-                boolean.to_map(&mut map)?;
-            }
-        }
-        if let Some(meta) = &self.meta {
-            map.serialize_entry("_meta", meta)?;
-        }
-        map.end()
     }
 }
 

@@ -12,6 +12,7 @@ mod content;
 mod elicitation;
 mod elicitation_schema;
 mod fs;
+pub(crate) mod idle_reason;
 mod ids;
 mod initialize;
 mod listing;
@@ -37,6 +38,8 @@ mod unstable;
 
 #[cfg(feature = "drafts")]
 pub use drafts::*;
+#[cfg(feature = "unstable")]
+pub use idle_reason::*;
 #[cfg(feature = "unstable")]
 pub use unstable::*;
 

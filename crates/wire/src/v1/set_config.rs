@@ -1,45 +1,24 @@
 //! Changing config options, by the client and by the agent.
 
-use serde::de::{Deserialize, Deserializer};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::de::Error;
+use serde::ser::SerializeMap;
 
 use super::{SessionConfigId, SessionConfigOption, SessionConfigValueId, SessionId};
-use crate::Meta;
 use crate::shape::*;
 
-/// Changes an option, at any time (CONF-14, CONF-17).
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct SetSessionConfigOptionRequest {
-    /// The session.
-    pub session_id: SessionId,
-    /// The option.
-    pub config_id: SessionConfigId,
-    /// Its new value.
-    pub value: SessionConfigOptionValue,
-    /// Custom metadata of extensions (`_meta`).
-    pub meta: Option<Meta>,
-}
-
-impl SetSessionConfigOptionRequest {
-    /// A `SetSessionConfigOptionRequest` with its required members.
-    pub fn new(
-        session_id: impl Into<SessionId>,
-        config_id: impl Into<SessionConfigId>,
-        value: impl Into<SessionConfigOptionValue>,
-    ) -> Self {
-        SetSessionConfigOptionRequest {
-            session_id: session_id.into(),
-            config_id: config_id.into(),
-            value: value.into(),
-            meta: None,
+flattened! {
+    /// Changes an option, at any time (CONF-14, CONF-17).
+    pub struct SetSessionConfigOptionRequest {
+        required {
+            /// The session.
+            session_id "sessionId": SessionId [Required],
+            /// The option.
+            config_id "configId": SessionConfigId [Required],
         }
-    }
-
-    /// Custom metadata of extensions (`_meta`).
-    pub fn meta(mut self, meta: impl crate::IntoField<Option<Meta>>) -> Self {
-        self.meta = meta.into_field();
-        self
+        unions {
+            /// Its new value; the type of a switch is a member of the request.
+            value: SessionConfigOptionValue,
+        }
     }
 }
 
@@ -71,42 +50,27 @@ impl From<&str> for SessionConfigOptionValue {
     }
 }
 
-impl<'de> Deserialize<'de> for SetSessionConfigOptionRequest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut members = Members::deserialize(deserializer)?;
-        let kind: Option<String> = members.take::<LenientText, _, D::Error>("type")?;
+impl Flat for SessionConfigOptionValue {
+    fn take<E: Error>(members: &mut Members<'_>) -> Result<Self, E> {
+        let kind: Option<String> = members.take::<LenientText, _, E>("type")?;
         // CONF-19: a text under the type `boolean` is refused, not taken for the name of a value. Every other
         // type, and none, announces a value's name, so a bare `true` is refused as well (CONF-18).
-        let value = if kind.as_deref() == Some("boolean") {
-            SessionConfigOptionValue::Boolean(members.take::<Required, _, D::Error>("value")?)
-        } else {
-            SessionConfigOptionValue::ValueId(members.take::<Required, _, D::Error>("value")?)
-        };
-        Ok(SetSessionConfigOptionRequest {
-            session_id: members.take::<Required, _, D::Error>("sessionId")?,
-            config_id: members.take::<Required, _, D::Error>("configId")?,
-            value,
-            meta: members.take::<OptionalMeta, _, D::Error>("_meta")?,
-        })
+        if kind.as_deref() == Some("boolean") {
+            return members.take::<Required, _, E>("value").map(SessionConfigOptionValue::Boolean);
+        }
+        members.take::<Required, _, E>("value").map(SessionConfigOptionValue::ValueId)
     }
 }
 
-impl Serialize for SetSessionConfigOptionRequest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("sessionId", &self.session_id)?;
-        map.serialize_entry("configId", &self.config_id)?;
-        match &self.value {
-            SessionConfigOptionValue::ValueId(value) => map.serialize_entry("value", value)?,
+impl ToMap for SessionConfigOptionValue {
+    fn to_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            SessionConfigOptionValue::ValueId(value) => map.serialize_entry("value", value),
             SessionConfigOptionValue::Boolean(value) => {
                 map.serialize_entry("type", "boolean")?;
-                map.serialize_entry("value", value)?;
+                map.serialize_entry("value", value)
             }
         }
-        if let Some(meta) = &self.meta {
-            map.serialize_entry("_meta", meta)?;
-        }
-        map.end()
     }
 }
 

@@ -1,9 +1,14 @@
 //! The state of a session, and work that goes on beside it.
 
+pub use crate::v1::idle_reason::{ErrorStopReason, IdleStopReason};
+
 use crate::shape::*;
 #[cfg(feature = "unstable")]
 use crate::v2::{BackgroundSubagent, UnknownStateUpdate, Usage};
-use crate::v2::{StopReason, TerminalId, ToolCallId};
+use crate::v2::{TerminalId, ToolCallId};
+
+/// The name of the type in version 2.
+pub type StopReason = IdleStopReason;
 
 object! {
     /// A terminal that runs in the background.

@@ -1,11 +1,8 @@
 //! Subagents: sessions that another session started, and messages between them (SUBA-01 to SUBA-07).
 
-use serde::de::MapAccess;
-use serde::ser::SerializeMap;
-
 use crate::shape::*;
-use crate::v1::{ContentBlock, Error, MessageId, SessionId, Usage};
-use crate::{Json, Meta, Patch};
+use crate::v1::{ContentBlock, IdleStopReason, MessageId, SessionId, Usage};
+use crate::{Meta, Patch};
 
 empty_objects! {
     /// The client shows subagents.
@@ -36,124 +33,23 @@ empty_objects! {
     UnknownStateUpdate,
 }
 
-object! {
-    /// The turn failed (SUBA-06).
-    pub struct ErrorStopReason {
+flattened! {
+    /// The session has nothing to do.
+    pub struct IdleStateUpdate {
+        unions {
+            /// Why, if that is known.
+            stop_reason: Option<IdleStopReason>,
+        }
         optional {
-            /// The error.
-            error "error": Option<Error> [Lenient],
-        }
-        no_meta!
-    }
-}
-
-/// Why a session is idle.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum IdleStopReason {
-    /// The model was done.
-    EndTurn,
-    /// The model reached its limit of tokens.
-    MaxTokens,
-    /// The turn reached its limit of model requests.
-    MaxTurnRequests,
-    /// The agent refused to continue.
-    Refusal,
-    /// The turn was cancelled.
-    Cancelled,
-    /// The turn failed.
-    Error(ErrorStopReason),
-    /// A reason that is not in the list, with the members that came with it.
-    Other {
-        /// The reason.
-        stop_reason: String,
-        /// Unknown members.
-        members: Vec<(String, Json)>,
-    },
-}
-
-impl IdleStopReason {
-    /// The name on the wire.
-    pub fn as_str(&self) -> &str {
-        match self {
-            IdleStopReason::EndTurn => "end_turn",
-            IdleStopReason::MaxTokens => "max_tokens",
-            IdleStopReason::MaxTurnRequests => "max_turn_requests",
-            IdleStopReason::Refusal => "refusal",
-            IdleStopReason::Cancelled => "cancelled",
-            IdleStopReason::Error(_) => "error",
-            IdleStopReason::Other { stop_reason, .. } => stop_reason,
+            /// Tokens that the turn used.
+            usage "usage": Option<Usage> [Lenient],
         }
     }
-
-    fn read<E: serde::de::Error>(name: String, mut members: Members<'_>) -> Result<Self, E> {
-        Ok(match &*name {
-            "end_turn" => IdleStopReason::EndTurn,
-            "max_tokens" => IdleStopReason::MaxTokens,
-            "max_turn_requests" => IdleStopReason::MaxTurnRequests,
-            "refusal" => IdleStopReason::Refusal,
-            "cancelled" => IdleStopReason::Cancelled,
-            "error" => {
-                let error = members.take::<Lenient, Option<Error>, E>("error")?;
-                IdleStopReason::Error(ErrorStopReason { error })
-            }
-            _ => IdleStopReason::Other { stop_reason: name, members: members.into_entries() },
-        })
-    }
 }
 
-/// The session has nothing to do.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
-pub struct IdleStateUpdate {
-    /// Why, if that is known.
-    pub stop_reason: Option<IdleStopReason>,
-    /// Tokens that the turn used.
-    pub usage: Option<Usage>,
-    /// Custom metadata of extensions (`_meta`).
-    pub meta: Option<Meta>,
-}
-
-impl IdleStateUpdate {
-    /// An idle session, for a reason that may be unknown.
-    pub fn new(stop_reason: impl Into<Option<IdleStopReason>>) -> Self {
-        IdleStateUpdate { stop_reason: stop_reason.into(), ..IdleStateUpdate::default() }
-    }
-}
-
-impl FromMap for IdleStateUpdate {
-    const NAME: &'static str = "IdleStateUpdate";
-    fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
-        let mut members = Members::from_map(map)?;
-        let usage = members.take::<Lenient, Option<Usage>, A::Error>("usage")?;
-        let meta = members.take::<OptionalMeta, Option<Meta>, A::Error>("_meta")?;
-        let name = members.take::<LenientText, Option<String>, A::Error>("stopReason")?;
-        let stop_reason = name.map(|name| IdleStopReason::read(name, members)).transpose()?;
-        Ok(IdleStateUpdate { stop_reason, usage, meta })
-    }
-}
-
-impl ToMap for IdleStateUpdate {
-    fn to_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        if let Some(reason) = &self.stop_reason {
-            map.serialize_entry("stopReason", reason.as_str())?;
-            match reason {
-                IdleStopReason::Error(error) => error.to_map(map)?,
-                IdleStopReason::Other { members, .. } => {
-                    for (name, value) in members {
-                        map.serialize_entry(name, value)?;
-                    }
-                }
-                _ => {}
-            }
-        }
-        if let Some(usage) = &self.usage {
-            map.serialize_entry("usage", usage)?;
-        }
-        if let Some(meta) = &self.meta {
-            map.serialize_entry("_meta", meta)?;
-        }
-        Ok(())
+impl Default for IdleStateUpdate {
+    fn default() -> Self {
+        IdleStateUpdate::new(None)
     }
 }
 
@@ -242,6 +138,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::v1::ErrorStopReason;
 
     fn same(text: &str) -> StateUpdate {
         let state: StateUpdate = serde_json::from_str(text).unwrap();
