@@ -98,6 +98,7 @@ pub fn agent(mut options: Options) -> Result<Agent> {
     Ok(sessions
         .add_handlers(agent)
         .info("attache-agent", env!("CARGO_PKG_VERSION"))
+        .protocol_v2()
         .auth(logins)
         .logout(move || {
             let logins = logout.clone();

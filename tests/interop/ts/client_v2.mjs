@@ -1,8 +1,10 @@
-// A client of protocol version 2 on the official TypeScript SDK: `client_v2.mjs -- AGENT ARGS…`.
-// Runs its checks against the agent and prints one line for each: `ok NAME`, or `not ok NAME: WHY`.
+// A client of protocol version 2 on the official TypeScript SDK: `client_v2.mjs [--coder] -- AGENT ARGS…`.
+// Runs its checks against the agent, or with --coder those for a coding agent, and prints one line for each: `ok NAME`, or
+// `not ok NAME: WHY`.
 import * as acp from "@agentclientprotocol/sdk/experimental/v2/unstable";
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
 import { Readable, Writable } from "node:stream";
 
 const [command, ...args] = process.argv.slice(process.argv.indexOf("--") + 1);
@@ -137,8 +139,60 @@ const checks = {
   },
 };
 
+const coderChecks = {
+  async initialize() {
+    const params = { protocolVersion: 2, info: { name: "interop-client-v2", version: "1" }, capabilities: {} };
+    assert.equal((await agent.request("initialize", params)).info.name, "attache-agent");
+  },
+  async read() {
+    assert.match(said((await turn(await open(), "read lines.txt")).updates), /gamma/);
+  },
+  async edit_granted() {
+    const { updates, stop } = await turn(await open(), "edit draft.txt");
+    assert.equal(await readFile("draft.txt", "utf8"), "one\nTWO\n");
+    const diff = updates.flatMap((u) => u.content ?? []).find((content) => content.type === "diff");
+    assert.equal(diff.changes[0].operation, "modify");
+    assert.match(diff.patch.text, /-two\n\+TWO\n/);
+    assert.equal(asked.subject.type, "tool_call");
+    assert.ok(kinds(updates).includes("requires_action"));
+    assert.equal(said(updates), "applied");
+    assert.equal(stop.stopReason, "end_turn");
+  },
+  async edit_denied() {
+    await writeFile("draft.txt", "one\ntwo\n");
+    answer = (params) => ({ outcome: "selected", optionId: params.options.find((o) => o.kind === "reject_once").optionId });
+    assert.equal(said((await turn(await open(), "edit draft.txt")).updates), "denied");
+    assert.equal(await readFile("draft.txt", "utf8"), "one\ntwo\n");
+  },
+  async cancel() {
+    const session = await open();
+    let cancelled = false;
+    const { stop } = await turn(session, "forever", (update) => {
+      if (update.sessionUpdate !== "agent_message_chunk" || cancelled) return;
+      cancelled = true;
+      agent.notify("session/cancel", { sessionId: session.sessionId });
+    });
+    assert.equal(stop.stopReason, "cancelled");
+    assert.equal(said((await turn(session, "say again")).updates), "again");
+  },
+  async resume_with_replay() {
+    const session = await open();
+    await turn(session, "say one");
+    const { sessionId } = session;
+    await agent.request("session/close", { sessionId });
+    await agent.request("session/resume", { sessionId, cwd, replayFrom: { type: "start" } });
+    // The SDK gives updates to the object of the session, although that was closed.
+    const replayed = [];
+    do replayed.push((await session.nextUpdate()).update);
+    while (replayed.at(-1).state !== "idle");
+    assert.deepEqual(kinds(replayed).slice(0, 2), ["user_message_chunk", "agent_message_chunk"]);
+    assert.equal(said(replayed), "one");
+  },
+};
+
 let failed = false;
-for (const [name, check] of Object.entries(checks)) {
+const coder = process.argv[2] === "--coder";
+for (const [name, check] of Object.entries(coder ? coderChecks : checks)) {
   let timer;
   const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error("timed out")), 20_000)));
   try {

@@ -5,7 +5,7 @@
 //! the messages that went over the wire between the two, and counts the processes that are left at the end.
 //!
 //! Read on in `install` (where the SDKs come from), `pair` (one client, one agent), `wire` (what must hold of any
-//! exchange), `version_2` (our agent over version 2), `shipped` (the example programs that the SDKs carry
+//! exchange), `version_2` (our agents over version 2), `shipped` (the example programs that the SDKs carry
 //! themselves), `coder` (our coding agent with clients of others) and `real` (agents that people use).
 
 mod coder;
@@ -110,7 +110,7 @@ fn ours(only: &[&'static str], cache: &Path, report: &mut Report) -> Result<(), 
     }
     pair::run(&ours.client, &ours.agent, cache, report)?;
     if only.contains(&"ts") {
-        version_2::run(&ours.agent.command, cache, report)?;
+        version_2::scenarios(&ours.agent.command, cache, report)?;
     }
     shipped::run(only, cache, report)?;
     coder::run(only, cache, report)

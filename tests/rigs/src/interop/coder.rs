@@ -18,7 +18,7 @@ use super::pair::{self, Ended};
 use super::report::Report;
 use super::shipped::{self, Run};
 use super::tap::Log;
-use super::{Program, home, install};
+use super::{Program, home, install, version_2};
 
 const NAME: &str = "attache_agent";
 
@@ -31,6 +31,9 @@ pub(super) fn run(only: &[&'static str], cache: &Path, report: &mut Report) -> R
     for sdk in only {
         let (client, _) = install::official(sdk, cache)?;
         pair::play(&client, &agent, &scenarios, &tidy, cache, report)?;
+    }
+    if only.contains(&"ts") {
+        version_2::coder(&agent.command, cache, report)?;
     }
     if only.contains(&"rust") {
         rust_example(&agent, cache, report)?;
