@@ -1,16 +1,21 @@
-//! An agent over TCP, with one client for each connection. It prints its address; a client connects with
-//! `Link::tcp(address)`.
+//! An agent over TCP, with one client for each connection and a count that all of them share. It prints its address; a
+//! client connects with `Link::tcp(address)`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
 
-use attache::agent::{AgentSession, Turn, serve};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use attache::agent::{Agent, AgentSession, Turn};
 use attache::{Prompt, Result, StopReason};
 
-struct Echo;
+/// A session that counts the prompts of all clients.
+struct Counter(Arc<AtomicUsize>);
 
-impl AgentSession for Echo {
-    async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
-        turn.say(prompt.text()).await?;
+impl AgentSession for Counter {
+    async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
+        let number = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+        turn.say(format!("This is prompt number {number}.")).await?;
         Ok(StopReason::EndTurn)
     }
 }
@@ -22,10 +27,11 @@ async fn main() -> Result<()> {
     if let Some(address) = listener.local_addr() {
         println!("{address}");
     }
+    let agent = Agent::with_state(AtomicUsize::new(0), |count, _| async { Ok(Counter(count)) });
     loop {
-        let link = listener.accept().await?;
+        let (link, agent) = (listener.accept().await?, agent.clone());
         tokio::spawn(async move {
-            if let Err(error) = serve(|_| async { Ok(Echo) }, link).await {
+            if let Err(error) = agent.serve(link).await {
                 eprintln!("a client left: {error}");
             }
         });

@@ -98,14 +98,14 @@ impl Turn<'_> {
     // ELIC-01
     pub fn forms(&self) -> Option<Forms> {
         let elicitation = self.client().capabilities().elicitation.as_ref()?;
-        elicitation.form.as_ref().map(|_| Forms { turn: self.detach(), tool: None })
+        elicitation.form.as_ref().map(|_| Forms(Origin::new(self)))
     }
 
     /// Links for the user to open, if the client supports them.
     // ELIC-01
     pub fn links(&self) -> Option<Links> {
         let elicitation = self.client().capabilities().elicitation.as_ref()?;
-        elicitation.url.as_ref().map(|_| Links { turn: self.detach(), tool: None })
+        elicitation.url.as_ref().map(|_| Links(Origin::new(self)))
     }
 }
 
@@ -124,15 +124,12 @@ impl Turn<'_> {
 /// ```
 // ELIC-14
 #[derive(Debug, Clone)]
-pub struct Forms {
-    turn: DetachedTurn,
-    tool: Option<ToolCallId>,
-}
+pub struct Forms(Origin);
 
 impl Forms {
     /// Names the tool call that needs the answer.
     pub fn about(mut self, tool: &Tool) -> Self {
-        self.tool = Some(tool.id().clone());
+        self.0.tool = Some(tool.id().clone());
         self
     }
 
@@ -143,8 +140,7 @@ impl Forms {
         message: impl Into<String>,
         schema: ElicitationSchema,
     ) -> Result<CreateElicitationResponse> {
-        let turn = self.turn.turn();
-        ask(turn, CreateElicitationRequest::form(scope(turn, &self.tool), message, schema)).await
+        self.0.ask(CreateElicitationRequest::form(self.0.scope(), message, schema)).await
     }
 }
 
@@ -162,15 +158,12 @@ impl Forms {
 /// }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Links {
-    turn: DetachedTurn,
-    tool: Option<ToolCallId>,
-}
+pub struct Links(Origin);
 
 impl Links {
     /// Names the tool call that needs it.
     pub fn about(mut self, tool: &Tool) -> Self {
-        self.tool = Some(tool.id().clone());
+        self.0.tool = Some(tool.id().clone());
         self
     }
 
@@ -182,27 +175,38 @@ impl Links {
         id: impl Into<ElicitationId>,
         url: impl Into<String>,
     ) -> Result<CreateElicitationResponse> {
-        let turn = self.turn.turn();
-        ask(turn, CreateElicitationRequest::url(scope(turn, &self.tool), message, id.into(), url)).await
+        self.0.ask(CreateElicitationRequest::url(self.0.scope(), message, id.into(), url)).await
     }
 
     /// Notifies the client that the user has finished at the link. The turn may be over by then.
     // ELIC-23, ELIC-24
     pub async fn complete(&self, id: impl Into<ElicitationId>) -> Result<()> {
-        self.turn.turn().client().notify(&CompleteElicitationNotification::new(id.into())).await
+        self.0.turn.turn().client().notify(&CompleteElicitationNotification::new(id.into())).await
     }
 }
 
-// ELIC-05: the session, and the tool call if there is one.
-fn scope(turn: Turn<'_>, tool: &Option<ToolCallId>) -> ElicitationSessionScope {
-    ElicitationSessionScope::new(turn.session_id().clone()).tool_call_id(tool.clone())
+/// The turn and the tool call that a question belongs to.
+#[derive(Debug, Clone)]
+struct Origin {
+    turn: DetachedTurn,
+    tool: Option<ToolCallId>,
 }
 
-async fn ask(turn: Turn<'_>, request: CreateElicitationRequest) -> Result<CreateElicitationResponse> {
-    let _question = turn.inner().question();
-    match turn.inner().request(&request).await {
-        // ELIC-20: an invalid answer is no consent.
-        Err(Error::Decode { .. }) => Ok(CreateElicitationResponse::new(ElicitationAction::Cancel)),
-        other => other,
+impl Origin {
+    fn new(turn: &Turn<'_>) -> Self {
+        Origin { turn: turn.detach(), tool: None }
+    }
+
+    // ELIC-05: the session, and the tool call if there is one.
+    fn scope(&self) -> ElicitationSessionScope {
+        ElicitationSessionScope::new(self.turn.turn().session_id().clone()).tool_call_id(self.tool.clone())
+    }
+
+    async fn ask(&self, request: CreateElicitationRequest) -> Result<CreateElicitationResponse> {
+        match self.turn.turn().inner().request(&request).await {
+            // ELIC-20: an invalid answer is no consent.
+            Err(Error::Decode { .. }) => Ok(CreateElicitationResponse::new(ElicitationAction::Cancel)),
+            other => other,
+        }
     }
 }

@@ -38,7 +38,6 @@ use crate::{Link, Result};
 /// .await
 /// # }
 /// ```
-#[derive(Clone)]
 #[must_use = "an agent does nothing before `serve`"]
 pub struct StatefulAgent<T> {
     pub(super) agent: Agent,
@@ -46,7 +45,7 @@ pub struct StatefulAgent<T> {
 }
 
 impl Agent {
-    /// An agent whose handlers get an `Arc` of `state` as their first argument, so that no closure has to clone it. Pass an
+    /// Creates an agent whose handlers get an `Arc` of `state` as their first argument, so that no closure has to clone it. Pass an
     /// `Arc` that exists already as it is.
     pub fn with_state<T, F, Fut, O>(state: impl Into<Arc<T>>, open: F) -> StatefulAgent<T>
     where
@@ -149,6 +148,13 @@ impl<T: Send + Sync + 'static> StatefulAgent<T> {
     /// Serves one client until it leaves; see [`Agent::serve`].
     pub async fn serve(self, link: Link) -> Result<()> {
         self.agent.serve(link).await
+    }
+}
+
+// Not derived, which would need a value that can be cloned.
+impl<T> Clone for StatefulAgent<T> {
+    fn clone(&self) -> Self {
+        StatefulAgent { agent: self.agent.clone(), state: self.state.clone() }
     }
 }
 

@@ -126,36 +126,43 @@ impl Lane {
         }
     }
 
-    /// Adds a question.
-    // CANCEL-03, PERM-08: in a cancelled turn it is answered at once.
+    /// Adds a question for the owner of the session.
     pub(crate) fn ask(&self, child: Option<SessionId>, slot: &Arc<PendingAnswer>, ask: Event, bytes: usize) {
-        let mut inner = self.lock();
-        if inner.cancelled_at.is_some() && inner.phase == Phase::Running {
-            drop(inner);
-            return slot.cancel();
+        let call = match &ask {
+            Event::Permission(ask) if child.is_none() => Some(ask.tool_call()),
+            _ => None,
+        };
+        if let Some(inner) = self.register_ask(slot, call) {
+            self.push(inner, ask.of_child(child), bytes + EVENT_BYTES);
         }
-        inner.asks.retain(|slot| slot.upgrade().is_some_and(|slot| slot.is_open()));
-        inner.asks.push(Arc::downgrade(slot));
-        if let (None, Event::Permission(ask)) = (&child, &ask)
-            && let Some(change) = inner.state.asked_about(ask.tool_call())
-        {
-            self.push(inner, Event::ToolCall(change), EVENT_BYTES);
-            inner = self.lock();
-        }
-        self.push(inner, ask.of_child(child), bytes + EVENT_BYTES);
     }
 
-    /// Registers a question that a handler answers, so that it is cancelled with the turn.
-    pub(crate) fn note_ask(&self, child: bool, slot: &Arc<PendingAnswer>, call: &ToolCallUpdate) {
+    /// Adds a question that a handler answers.
+    pub(crate) fn note_ask(&self, slot: &Arc<PendingAnswer>, call: Option<&ToolCallUpdate>) {
+        drop(self.register_ask(slot, call));
+    }
+
+    /// Registers a question, so that it is cancelled with the turn, and announces its tool call.
+    // CANCEL-03, PERM-08: in a cancelled turn it is answered at once.
+    fn register_ask(
+        &self,
+        slot: &Arc<PendingAnswer>,
+        call: Option<&ToolCallUpdate>,
+    ) -> Option<MutexGuard<'_, Inner>> {
         let mut inner = self.lock();
         if inner.cancelled_at.is_some() && inner.phase == Phase::Running {
             drop(inner);
-            return slot.cancel();
+            slot.cancel();
+            return None;
         }
         inner.asks.retain(|slot| slot.upgrade().is_some_and(|slot| slot.is_open()));
         inner.asks.push(Arc::downgrade(slot));
-        if let Some(change) = (!child).then(|| inner.state.asked_about(call)).flatten() {
-            self.push(inner, Event::ToolCall(change), EVENT_BYTES);
+        match call.and_then(|call| inner.state.announce(call)) {
+            Some(change) => {
+                self.push(inner, Event::ToolCall(change), EVENT_BYTES);
+                Some(self.lock())
+            }
+            None => Some(inner),
         }
     }
 

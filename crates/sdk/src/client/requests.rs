@@ -280,7 +280,7 @@ fn ask_permission(
     match &core.services.on_permission {
         None => route.lane.ask(child, &slot, Event::Permission(ask), bytes),
         Some(decide) => {
-            route.lane.note_ask(child.is_some(), &slot, ask.tool_call());
+            route.lane.note_ask(&slot, child.is_none().then(|| ask.tool_call()));
             let decide = decide.clone();
             tokio::spawn(async move { decide(ask, cx).await });
         }

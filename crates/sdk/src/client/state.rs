@@ -60,7 +60,7 @@ impl State {
     }
 
     /// Announces the tool call of a permission request, because some agents do not.
-    pub(crate) fn asked_about(&mut self, call: &ToolCallUpdate) -> Option<ToolCallChange> {
+    pub(crate) fn announce(&mut self, call: &ToolCallUpdate) -> Option<ToolCallChange> {
         if self.tools.is_known("", &call.tool_call_id) {
             return None;
         }
