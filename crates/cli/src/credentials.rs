@@ -116,14 +116,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_named_no_agent_is_kept_apart() {
+    fn credentials_without_an_agent_are_unassigned() {
         let stored = read(r#"{"version":1,"agents":{},"auth":{"openai-api-key":"k"}}"#).unwrap();
         assert!(stored.auth.is_empty());
         assert_eq!(stored.unassigned["openai-api-key"], "k");
     }
 
     #[test]
-    fn what_is_kept_reads_back() {
+    fn stored_values_round_trip() {
         let text = r#"{"version":1,"agents":{"gemini":{"GEMINI_API_KEY":"k"}}}"#;
         assert_eq!(read(text).unwrap().agents["gemini"]["GEMINI_API_KEY"], "k");
         assert!(read(r#"{"agents":{"gemini":{"A":1}}}"#).is_none());

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_assigned_is_not_the_internet() {
+    fn unassigned_addresses_are_not_public() {
         for ip in [
             "10.0.0.1",
             "172.16.0.1",

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_created_or_changed_at_any_depth_is_found_and_put_back() {
+    fn changes_at_any_depth_are_found_and_reverted() {
         let dir = TempDir::new("survey").unwrap();
         let root = dir.path().canonicalize().unwrap();
         write(&root, "src/main.rs", "fn main() {}");
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_moved_or_removed_is_not_lost() {
+    fn moved_and_removed_files_are_not_lost() {
         let dir = TempDir::new("survey").unwrap();
         let root = dir.path().canonicalize().unwrap();
         write(&root, "a/.vscode/tasks.json", "mine");

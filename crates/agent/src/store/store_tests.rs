@@ -96,7 +96,7 @@ fn every_kind_of_entry_comes_back_as_it_went() {
 }
 
 #[test]
-fn what_one_process_wrote_another_reads() {
+fn processes_share_remembered_answers() {
     let scratch = Scratch::new("two");
     let (one, two) = (scratch.open(), scratch.open());
     one.append("s", &[chunk("a")]).unwrap();
@@ -393,7 +393,7 @@ fn a_fork_goes_its_own_way() {
 }
 
 #[test]
-fn what_was_put_away_is_found_if_it_is_looked_for() {
+fn archived_sessions_are_found_on_request() {
     let store = session();
     store.create(&NewRow { id: "t", cwd: std::path::Path::new("/p"), roots: &[] }).unwrap();
     store.set_archived("t", true).unwrap();

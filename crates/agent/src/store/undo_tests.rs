@@ -115,7 +115,7 @@ fn a_file_that_became_a_link_is_not_written_through() {
 }
 
 #[test]
-fn what_is_no_file_any_more_is_left_alone() {
+fn paths_that_are_no_longer_files_are_left_alone() {
     let stage = Stage::new("kinds");
     let path = stage.changed("src/a");
     fs::remove_file(&path).unwrap();

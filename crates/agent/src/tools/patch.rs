@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_once_is_replaced() {
+    fn a_unique_match_is_replaced() {
         let patched = apply("a\nb\nc\n", &[replace("b", "x\ny"), replace("c", "z")]).unwrap();
         assert_eq!(patched, Patched { text: "a\nx\ny\nz\n".into(), lines: vec![2, 4], inexact: false });
         let all = Replacement { all: true, ..replace("a", "b") };
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_once_fails_as_a_whole() {
+    fn an_edit_without_a_unique_match_changes_nothing() {
         let why = patch("a\nb\na\n", "a", "x").unwrap_err();
         assert!(why.contains("2 times (lines 1, 3)"), "{why}");
         let why = apply("a\nb\n", &[replace("a", "x"), replace("q", "y")]).unwrap_err();

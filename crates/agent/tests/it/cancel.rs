@@ -110,7 +110,7 @@ async fn before_a_call_is_complete() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_the_cancel_is_part_of_the_conversation() {
+async fn text_before_a_cancel_stays_in_the_conversation() {
     let project = Project::new();
     let script = "== when \"talk\"\nsay one two three\nhang\n== when \"what\"\nsay ${text}\n";
     let store = project.outside("agent.db");

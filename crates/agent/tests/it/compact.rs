@@ -69,7 +69,7 @@ async fn clients_that_know_compactions_see_one_with_its_summary() {
 }
 
 #[tokio::test]
-async fn a_provider_that_says_too_long_is_asked_again_after_a_compaction() {
+async fn a_context_overflow_is_retried_after_a_compaction() {
     let project = Project::new();
     let script = r#"
 == when system "You summarize a conversation"

@@ -104,7 +104,7 @@ async fn instructions_of_a_project_cannot_raise_permissions() {
 }
 
 #[tokio::test]
-async fn what_looks_like_a_command_line_in_a_title_is_shown_whole_in_the_question() {
+async fn a_title_like_a_command_line_is_shown_in_full() {
     // The user must see all of it before saying yes, also what comes behind a line end.
     let project = Project::new();
     let script = "==\n--\ncall run {\"command\": \"ls -l\\n\\n\\n\\ntouch pwned\"}\n--\nsay done\n";

@@ -135,7 +135,7 @@ async fn every_language_streams_at_once_and_byte_by_byte() {
 }
 
 #[tokio::test]
-async fn what_is_sent_carries_the_key_in_its_header_and_nowhere_else() {
+async fn the_key_is_sent_only_in_its_header() {
     let header = |api| match api {
         Api::Anthropic => ("x-api-key", KEY.to_owned()),
         Api::Gemini => ("x-goog-api-key", KEY.to_owned()),
@@ -189,7 +189,7 @@ async fn pictures_are_sent_to_models_that_see() {
 }
 
 #[tokio::test]
-async fn what_cannot_get_better_is_not_asked_twice() {
+async fn permanent_errors_are_not_retried() {
     for (status, body, expected) in [
         (400, r#"{"error":{"message":"bad tools"}}"#, (ErrorKind::Other, "bad tools")),
         (401, r#"{"error":{"message":"no"}}"#, (ErrorKind::Auth, "no")),

@@ -122,7 +122,7 @@ async fn an_answer_that_is_complete_needs_no_proper_end() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_said_to_be_none() {
+async fn an_invalid_answer_is_reported() {
     let text = |kind: &str, more: &str, body: &str| {
         vec![Step::Send(head(200, kind, more)), Step::Send(body.as_bytes().to_vec())]
     };

@@ -124,7 +124,7 @@ async fn nothing_outside_is_read_or_written_without_a_question_in_any_mode() {
 }
 
 #[tokio::test]
-async fn what_was_allowed_outside_is_read() {
+async fn allowed_files_outside_are_read() {
     let project = Project::new();
     let outside = project.outside("other.txt");
     std::fs::write(&outside, "from outside").unwrap();

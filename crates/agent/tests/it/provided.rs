@@ -47,7 +47,7 @@ say done
 }
 
 #[tokio::test]
-async fn what_an_editor_calls_empty_although_it_is_not_there_is_not_there() {
+async fn a_missing_file_reported_as_empty_is_missing() {
     // shows FS-13
     let project = Project::new();
     project.write("empty.txt", "");

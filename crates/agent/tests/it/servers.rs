@@ -50,7 +50,7 @@ async fn a_tool_of_a_server_is_called_with_permission() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_about_itself_gives_no_rights() {
+async fn annotations_of_a_server_grant_nothing() {
     let project = Project::new();
     let mut session =
         session(&project, Client::new(), stdio(vec![]), r#"hand_echo {"text": "x"}"#, Mode::Code).await;

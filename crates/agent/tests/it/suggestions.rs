@@ -89,7 +89,7 @@ async fn changes_are_followed_and_positions_are_in_the_editors_units() {
 }
 
 #[tokio::test]
-async fn what_was_refused_is_not_suggested_again() {
+async fn rejected_suggestions_do_not_return() {
     let project = Project::new();
     let nes = editor(&project, Client::new().nes(ClientNesCapabilities::new())).await;
     nes.did_open(URI, "rust", 1, "one\n😀 old()\n").await.unwrap();

@@ -76,7 +76,7 @@ mod tests {
     use super::fits;
 
     #[test]
-    fn what_has_the_form_of_trace_context() {
+    fn trace_context_is_recognised() {
         let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         assert!(fits("traceparent", &json!(parent)));
         assert!(fits("traceparent", &json!(format!("cc-{}-more", &parent[3..]))));

@@ -155,7 +155,7 @@ async fn an_unknown_response_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_never_comes_is_missing() {
+async fn missing_messages_are_reported() {
     let outcome = play(&trace(TALK), &options(Role::Agent), |mut peer| async move {
         peer.say(json!({"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":1}})).await;
         peer.hear().await;

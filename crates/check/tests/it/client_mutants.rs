@@ -98,7 +98,7 @@ const ON_DISK: [&str; 14] = [
     "write-new",
     "write-read",
     "relative-path",
-    "not-lent",
+    "not-provided",
     "meta",
     "unknown-members",
     "fault-deaf",

@@ -61,7 +61,7 @@ async fn an_answer_is_found_behind_other_messages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_answered_breaks_rpc_24_but_a_turn_may_take_its_time() {
+async fn unanswered_requests_break_rpc_24_except_turns() {
     let target = agent(|_| Vec::new());
     let mut stage = stage(&target).await;
     let silent = stage.call("session/list", json!({})).await;
@@ -100,7 +100,7 @@ async fn requests_of_the_peer_are_served_unless_they_are_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_shows_what_should_not_have_been_said() {
+async fn a_probe_shows_the_forbidden_message() {
     let target = agent(|message| match message["id"] {
         Value::Null => vec![json!({ "jsonrpc": "2.0", "id": null, "result": {} }).to_string()],
         _ => result(message, Value::Null),

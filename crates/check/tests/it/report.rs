@@ -75,7 +75,7 @@ fn the_page() {
 
 /// What a stranger says is text wherever it stands: as a line, a label, a method, an error, a name, on stderr, in the command.
 #[test]
-fn nothing_that_a_peer_says_becomes_part_of_the_page() {
+fn text_of_a_peer_is_escaped_in_the_page() {
     let evil =
         "</script></pre></summary></details><img src=x onerror=alert(1)><svg onload='x'>\" onclick=\"x";
     let quoted = serde_json::Value::from(evil).to_string();

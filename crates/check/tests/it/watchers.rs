@@ -150,7 +150,7 @@ fn capabilities_are_looked_at_first() {
 }
 
 #[test]
-fn what_another_version_says_is_not_judged_by_the_shapes_of_this_one() {
+fn messages_of_another_version_are_not_judged() {
     let ask = r#"c {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"clientCapabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
     let answer = r#"a {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{},"authMethods":[{"methodId":"m"}]}}"#;
     assert_eq!(broken(&trace(&[ask, answer])), [""; 0]);

@@ -36,7 +36,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn a_slip_of_the_finger_is_found_and_another_word_is_not() {
+    fn a_typo_is_corrected_and_another_word_is_not() {
         let words = ["format", "timeout", "approve-all"];
         assert_eq!(nearest("formt", words), Some("format"));
         assert_eq!(nearest("aprove-all", words), Some("approve-all"));

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn mistakes_are_reported() {
         let message = |line: &str| read(line).map(|_| ()).unwrap_err().message;
         assert_eq!(message("--fromat|json"), "unknown option --fromat");
         assert_eq!(message("--format|xml"), "--format is one of text, json, quiet, not `xml`");

@@ -112,7 +112,7 @@ fn ctrl_c_means_less_the_less_there_is_to_stop() {
 }
 
 #[test]
-fn what_the_agent_repeats_is_not_shown_twice() {
+fn repeated_content_is_shown_once() {
     let mut app = app();
     app.turn_started("hello there", &[], Instant::now());
     app.event(user("hello there"));

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_tool_call_shows_is_named_once() {
+    fn a_terminal_without_a_tool_call_is_named_once() {
         let terminal_outputs = TerminalOutputs::default();
         for number in [7, 8] {
             terminal_outputs.started(number, "ls");

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_odd_is_said() {
+    fn suspicious_addresses_are_explained() {
         // shows ELIC-30
         let odd = |url: &str| about(url).len() - 1;
         assert_eq!(about("https://example.org/a?b")[0], "the host is \"example.org\"");

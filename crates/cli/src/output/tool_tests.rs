@@ -75,7 +75,7 @@ fn the_same_end_is_printed_once() {
 }
 
 #[test]
-fn long_output_says_how_much_more_there_is() {
+fn long_output_ends_with_the_number_of_hidden_lines() {
     let numbers = |from: usize, to: usize| (from..to).map(|n| format!("{n}\n")).collect::<String>();
     let mut tools = Tools::default();
     let content: Vec<Value> = (0..40).map(|part| text(&numbers(part * 10, part * 10 + 10))).collect();

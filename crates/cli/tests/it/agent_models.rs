@@ -119,7 +119,7 @@ fn a_bad_day_of_every_provider() {
 }
 
 #[test]
-fn how_long_silence_may_last_is_said_by_a_flag_or_the_environment() {
+fn the_silence_limit_comes_from_a_flag_or_the_environment() {
     let half = b"data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
     let (flag, env) = (vec!["--model-timeout", "0.3"], "ATTACHE_MODEL_TIMEOUT");
     // The flag counts more: with what the environment says here the test would wait for hours.

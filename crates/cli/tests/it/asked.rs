@@ -139,7 +139,7 @@ fn the_question_of_a_session_is_asked_where_the_prompt_was_typed() {
 }
 
 #[test]
-fn what_the_agent_does_without_asking_is_asked_too() {
+fn unrequested_effects_are_asked_about_too() {
     let world = World::new().agent(
         "on session/prompt\n  call fs/write_text_file {\"path\":\"$cwd/b.txt\",\"content\":\"the text\"}\n  done end_turn\n",
     );

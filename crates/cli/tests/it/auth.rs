@@ -85,7 +85,7 @@ fn of_several_ways_one_is_named() {
 }
 
 #[test]
-fn a_page_is_shown_and_only_agreed_to_when_that_was_said() {
+fn a_page_is_accepted_only_on_request() {
     // shows ELIC-28, ELIC-29
     let methods = json!([{ "id": "web", "name": "Web" }]);
     let ask = json!({

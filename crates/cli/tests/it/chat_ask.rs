@@ -274,7 +274,7 @@ async fn several_questions_wait_in_line() {
 }
 
 #[tokio::test]
-async fn what_the_agent_does_without_asking_is_asked() {
+async fn unrequested_effects_are_asked_about() {
     let (mut chat, _) = start(Start::new()).await;
     let notes = chat.place.work().join("notes.txt");
     std::fs::write(&notes, "old text\n").unwrap();

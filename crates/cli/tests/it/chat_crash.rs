@@ -34,7 +34,7 @@ async fn fail(start: Start, agent: &str) -> Chat {
 }
 
 #[tokio::test]
-async fn it_is_said_why_and_enter_starts_it_again() {
+async fn the_cause_is_shown_and_enter_restarts_it() {
     let start = Start::new();
     let agent = agent(&start, "on session/prompt\n  say all is well again\n  done end_turn\n");
     let mut chat = fail(start, &agent).await;

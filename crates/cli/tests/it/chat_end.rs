@@ -99,7 +99,7 @@ async fn signals_leave_the_terminal_as_it_was() {
 }
 
 #[tokio::test]
-async fn an_agent_that_ends_says_why_and_the_chat_does_not_end() {
+async fn the_chat_survives_the_end_of_the_agent() {
     #[derive(Clone)]
     struct Short;
     impl AgentSession for Short {

@@ -114,7 +114,7 @@ async fn visit(start: Start) -> Chat {
 }
 
 #[tokio::test]
-async fn nothing_that_an_agent_says_is_a_command_to_the_terminal() {
+async fn text_of_an_agent_never_controls_the_terminal() {
     let chat = visit(Start::new().args(&["--ask", "-v"]).size(60, 100)).await;
     is_untouched(&chat);
     // Its words are there.

@@ -138,7 +138,7 @@ async fn files_are_completed_and_go_along() {
 }
 
 #[tokio::test]
-async fn pictures_that_the_agent_does_not_take_are_linked_and_that_is_said() {
+async fn unsupported_images_are_linked_with_a_notice() {
     // shows PROMPT-02
     let echo = Echo::default();
     let start = Start::new();
@@ -179,7 +179,7 @@ async fn a_paste_as_long_as_a_book_is_one_prompt() {
 }
 
 #[tokio::test]
-async fn what_waits_can_be_taken_back_and_thrown_away() {
+async fn queued_prompts_can_be_edited_and_dropped() {
     let echo = Echo::default();
     let mut chat = Start::new().with(echo.agent()).await;
     chat.say("wait one");

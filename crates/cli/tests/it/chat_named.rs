@@ -105,7 +105,7 @@ async fn chat_and_prompt_continue_each_other() {
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_repeat_what_was_said_does_not_hide_it() {
+async fn earlier_details_of_a_call_stay_in_the_question() {
     let start = Start::new();
     let agent = agent(&start, RESUMES);
     let mut chat = open(start, &agent).await;
@@ -122,7 +122,7 @@ async fn an_agent_that_does_not_repeat_what_was_said_does_not_hide_it() {
 }
 
 #[tokio::test]
-async fn an_agent_that_forgets_is_said_to() {
+async fn a_forgetful_agent_is_reported() {
     let start = Start::new();
     let agent = agent(&start, FORGETS);
     let mut chat = open(start, &agent).await;

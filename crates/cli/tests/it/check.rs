@@ -15,7 +15,7 @@ fn rule<'a>(report: &'a Value, id: &str) -> &'a Value {
 }
 
 #[test]
-fn a_good_agent_is_conformant_and_says_so_in_every_format() {
+fn a_good_agent_is_conformant_in_every_format() {
     let world = World::new().agent(GOOD);
     let args = ["check", "agent", "scripted", "--scenario", "baseline", "--scenario", "version-1"];
     let text = world.run(&args).ok();
@@ -55,7 +55,7 @@ fn a_broken_duty_is_shown_with_its_lines_and_fails() {
 }
 
 #[test]
-fn what_cannot_be_started_cannot_be_judged() {
+fn a_program_that_does_not_start_is_not_judged() {
     let world = World::new();
     let run =
         world.run(&["check", "agent", "--scenario", "baseline", "--", "/no/such/agent", "--acp"]).code(2);
@@ -85,7 +85,7 @@ fn a_report_that_cannot_be_written_is_no_verdict() {
 
 /// Programs that are no agents: each is told apart soon, and none is left behind.
 #[test]
-fn what_takes_no_part_is_given_up() {
+fn a_silent_peer_is_given_up() {
     let world = World::new();
     let mark = world.dir.join("no-agent").display().to_string();
     let silent = format!("sleep 1000 # {mark}");

@@ -113,7 +113,7 @@ fn a_second_answer_is_found() {
 }
 
 #[test]
-fn what_happens_before_it_is_allowed_is_found() {
+fn an_early_effect_is_found() {
     assert_broken(check_agent(&["permission-waits"], &["PERM-13"]), "PERM-13");
 }
 

@@ -62,7 +62,7 @@ fn on_a_terminal_a_person_is_asked_and_no_means_no() {
 }
 
 #[test]
-fn without_any_agent_or_model_the_own_agent_says_what_can_be_done() {
+fn without_agent_and_model_the_next_steps_are_shown() {
     let world = World::new();
     let mut command = world.command(&["--deny-all", "exec", "hello"]);
     for provider in ["ANTHROPIC", "OPENAI", "GEMINI", "GOOGLE", "OPENROUTER"] {

@@ -48,7 +48,7 @@ fn an_agent_can_be_any_command_or_an_address() {
 }
 
 #[test]
-fn what_the_agent_refuses_is_said_once() {
+fn a_refusal_is_shown_once() {
     let world = World::new().agent("on session/prompt\n  fail -32603 the model is out\n");
     let text = world.run(&["exec", "hi"]).code(1);
     assert_eq!(text.stdout, "[error] RUNTIME: the model is out\nhint: attache doctor scripted\n");
@@ -65,7 +65,7 @@ fn what_the_agent_refuses_is_said_once() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_started_says_what_to_do() {
+fn a_failed_start_comes_with_advice() {
     let world = World::new();
     let run = world.run(&["--agent", "/nowhere/agent", "exec", "hi"]).code(1);
     assert!(run.stdout.contains("cannot start `/nowhere/agent`"), "{}", run.stdout);
@@ -184,7 +184,7 @@ on session/prompt
 }
 
 #[test]
-fn an_agent_that_wants_a_login_says_so() {
+fn a_required_login_is_reported() {
     let world = World::new().agent(
         "on initialize\n  reply {\"protocolVersion\":1,\"authMethods\":[{\"id\":\"web\",\"name\":\"Web\"}]}\non session/new\n  fail -32000 log in first\n",
     );

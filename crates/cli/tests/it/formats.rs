@@ -78,7 +78,7 @@ fn quiet_is_the_answer() {
 }
 
 #[test]
-fn what_was_read_can_be_left_out() {
+fn read_output_can_be_suppressed() {
     let world = World::new().agent(&format!("{BUSY}  ignore\n"));
     let text = world.run(&["--suppress-reads", "exec", "hi"]).ok();
     assert!(text.contains("[read output suppressed]") && !text.contains("secret notes"), "{text}");
@@ -156,7 +156,7 @@ fn a_full_disk_is_reported() {
 }
 
 #[test]
-fn what_a_command_of_codex_prints_is_shown() {
+fn output_of_codex_commands_is_shown() {
     let world = World::new().agent(
         r#"on session/prompt
   update {"sessionUpdate":"tool_call","toolCallId":"t","title":"make","kind":"execute","status":"in_progress","content":[{"type":"terminal","terminalId":"t"}],"_meta":{"terminal_info":{"terminal_id":"t"}}}

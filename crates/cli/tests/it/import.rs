@@ -96,7 +96,7 @@ fn the_secret_reaches_its_agent() {
 }
 
 #[test]
-fn what_is_there_stays_unless_forced() {
+fn existing_settings_stay_unless_forced() {
     let world = world();
     put(
         &world,
@@ -184,7 +184,7 @@ fn an_unreadable_recording_is_reported() {
 }
 
 #[test]
-fn what_sessions_begin_with_comes_from_zed_too() {
+fn initial_modes_and_models_are_imported_from_zed() {
     let world = world();
     let script = world.path("mine.script");
     fs::write(

@@ -170,7 +170,7 @@ fn prompts_wait_for_their_turn() {
 }
 
 #[test]
-fn no_one_waits_for_the_demo() {
+fn no_wait_queues_the_prompt() {
     let world = World::new().agent(STORED);
     world.run(&["sessions", "new"]).ok();
     assert!(world.run(&["--no-wait", "later"]).ok().starts_with("[queued] "));

@@ -134,7 +134,7 @@ fn an_archive_is_checked_installed_and_used_by_name() {
 }
 
 #[test]
-fn a_download_that_broke_off_is_gone_on_with() {
+fn an_interrupted_download_is_resumed() {
     let server = Server::new();
     let world = world(&server);
     let archive = working_archive(&world);
@@ -390,7 +390,7 @@ fn a_token_goes_to_its_own_server_only() {
 }
 
 #[test]
-fn what_anybody_could_change_on_the_way_is_refused() {
+fn paths_that_others_can_change_are_refused() {
     let world = World::new().env("ATTACHE_REGISTRY", "http://registry.example.com/registry.json");
     let run = world.run(&["registry", "list"]).code(1);
     assert!(run.stderr.contains("plain http is not protected"), "{}", run.stderr);

@@ -103,7 +103,7 @@ fn prompt(world: &World, permits: Value) -> Value {
 }
 
 #[test]
-fn what_is_no_request_is_answered_with_an_error() {
+fn invalid_requests_are_answered_with_an_error() {
     let world = started(WRITES, &[]);
     let id = session(&world);
     let request = |value: Value| {

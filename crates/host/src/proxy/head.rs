@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_others_could_read_differently_is_refused() {
+    async fn ambiguous_heads_are_refused() {
         for text in [
             &b"GET / HTTP/1.1\nHost: a\r\n\r\n"[..],
             b"GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n",

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_backend_cannot_enforce_is_refused() {
+    fn an_unenforceable_confinement_is_refused() {
         let plain = Confinement::writable(["/p"]);
         let read_only = Confinement { read_only: vec!["/p/.git".into()], ..plain.clone() };
         let proxied = Confinement { network: Network::Proxy("/s".into()), ..plain.clone() };

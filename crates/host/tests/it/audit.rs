@@ -62,7 +62,7 @@ fn decisions_are_audited_with_their_reasons() {
 }
 
 #[tokio::test]
-async fn what_is_done_without_asking_is_written_down_too() {
+async fn effects_without_a_question_are_audited() {
     let scratch = Scratch::new();
     let log = scratch.join("audit.jsonl");
     let policy = Policy::new(Mode::DENY_ALL).audit(Audit::open(&log).unwrap());

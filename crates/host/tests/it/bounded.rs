@@ -17,7 +17,7 @@ fn refusal(path: &Path, link: FinalLink) -> String {
 }
 
 #[test]
-fn reads_up_to_the_limit_and_says_when_there_is_more() {
+fn reads_up_to_the_limit_and_reports_more() {
     let dir = Scratch::new();
     let file = dir.file("file", "0123456789");
     for (limit, expected, truncated) in
@@ -55,7 +55,7 @@ fn files_that_claim_to_be_empty_are_read() {
 }
 
 #[test]
-fn what_is_not_a_file_is_not_opened() {
+fn only_regular_files_are_opened() {
     let dir = Scratch::new();
     let fifo = dir.join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());

@@ -125,7 +125,7 @@ fn a_program_with_arguments_needs_no_shell() {
 }
 
 #[test]
-fn what_is_denied_is_found_wherever_it_hides() {
+fn denied_commands_are_found_in_any_nesting() {
     let may = |line: &str, prefix: &str| CommandLine::shell(line).may_run(&words(prefix));
     for line in [
         "rm -rf /",

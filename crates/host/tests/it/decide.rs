@@ -286,7 +286,7 @@ fn a_command_may_be_confined_more_than_was_agreed() {
 }
 
 #[test]
-fn remembered_for_the_project_as_it_says() {
+fn an_answer_for_the_project_is_remembered() {
     // shows PERM-14
     let cases = [
         (diff("/p/a", "1"), diff("/p/b", "2"), true),

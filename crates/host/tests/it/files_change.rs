@@ -18,7 +18,7 @@ fn bytes_are_as_they_are_up_to_a_limit() {
 }
 
 #[test]
-fn what_is_outside_is_neither_removed_nor_moved() {
+fn files_outside_are_neither_removed_nor_moved() {
     // shows ROOT-17, ROOT-18
     let (scratch, other) = (Scratch::new(), Scratch::new());
     let outside = other.file("kept", "kept");

@@ -61,7 +61,7 @@ fn a_byte_order_mark_is_not_part_of_the_text() {
 }
 
 #[test]
-fn what_is_not_text_is_an_error() {
+fn binary_files_are_errors() {
     // shows FS-17
     let scratch = Scratch::new();
     let cases: [(&str, &[u8], &str); 4] = [

@@ -58,7 +58,7 @@ fn a_home_directory_is_a_place() {
 }
 
 #[test]
-fn what_is_above_covers_what_is_below() {
+fn a_directory_covers_its_contents() {
     let roots = [PathBuf::from("/p")];
     let covers = |pattern: &str, path: &str| Glob::new(pattern).unwrap().covers(Path::new(path), &roots);
     assert!(covers("secrets", "/p/a/secrets/b/c"));

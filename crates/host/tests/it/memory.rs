@@ -75,7 +75,7 @@ fn the_latest_word_counts() {
 }
 
 #[test]
-fn many_who_remember_at_once_lose_nothing() {
+fn concurrent_writers_lose_nothing() {
     let scratch = Scratch::new();
     std::thread::scope(|scope| {
         for thread in 0..8 {

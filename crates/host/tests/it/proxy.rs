@@ -136,7 +136,7 @@ async fn a_tunnel_carries_both_directions() {
 }
 
 #[tokio::test]
-async fn what_is_denied_is_not_connected_to() {
+async fn denied_hosts_are_not_connected() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let (proxy, _) = allow(1);

@@ -304,7 +304,7 @@ fn a_pattern_denies_without_roots() {
 }
 
 #[test]
-fn what_is_not_asked_for_is_held_to_the_same_rules() {
+fn unrequested_effects_follow_the_same_rules() {
     let policy = json!({
         "autoDeny": [{ "path": ".env" }, { "command": "rm" }],
         "autoApprove": [{ "path": "src/**" }, { "command": "ls" }],

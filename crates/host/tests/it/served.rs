@@ -137,7 +137,7 @@ async fn files_of_the_session_and_no_others() {
 }
 
 #[tokio::test]
-async fn what_was_permitted_needs_no_second_question() {
+async fn a_permitted_effect_needs_no_second_question() {
     let scratch = Scratch::new();
     let policy = Arc::new(Policy::new(Mode::ASK).roots([scratch.path()]));
     let mut session = open(&policy, scratch.path().to_owned(), "").await;

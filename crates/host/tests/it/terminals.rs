@@ -180,7 +180,7 @@ async fn a_program_is_no_shell_text_but_a_text_may_be() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_an_error() {
+async fn a_program_that_does_not_start_is_an_error() {
     // shows TERM-18
     let roots = [PathBuf::from("/")];
     for bad in

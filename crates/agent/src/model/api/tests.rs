@@ -421,7 +421,7 @@ fn an_interrupted_conversation_is_normalized() {
 }
 
 #[test]
-fn what_a_model_cannot_take_is_named_instead() {
+fn unsupported_content_is_replaced_by_its_name() {
     let mut blind = info(Api::Chat);
     blind.images = false;
     blind.tools = false;

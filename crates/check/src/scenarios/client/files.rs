@@ -18,8 +18,8 @@ scenario_table! { Client:
         ["FS-10", "FS-11", "FS-12"] needs WRITE => write_new;
     "write-read": "what is written is what is read", ["STDIO-01"] needs BOTH => write_read;
     "relative-path": "a relative path is refused", ["ROOT-04"] needs READ => relative_path;
-    "not-lent": "files and terminals that are not offered are not there",
-        ["FS-03", "TERM-03"] needs [Need::Act("bare")] => not_lent;
+    "not-provided": "files and terminals that are not advertised are not available",
+        ["FS-03", "TERM-03"] needs [Need::Act("bare")] => not_provided;
 }
 
 async fn read(stage: &mut Stage, turn: &Turn, name: &str, more: Value) -> Result<Result<String, i64>, Stop> {
@@ -166,7 +166,7 @@ async fn relative_path(stage: &mut Stage) -> Step {
     end(stage, &turn).await
 }
 
-async fn not_lent(stage: &mut Stage) -> Step {
+async fn not_provided(stage: &mut Stage) -> Step {
     let turn = open_turn_with(stage, everything(), json!({})).await?;
     let path = stage.cwd().join("notes.txt");
     for (capability, method, params, rule) in [
