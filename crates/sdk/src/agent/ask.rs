@@ -203,7 +203,9 @@ impl Origin {
     }
 
     async fn ask(&self, request: CreateElicitationRequest) -> Result<CreateElicitationResponse> {
-        match self.turn.turn().inner().request(&request).await {
+        let turn = self.turn.turn();
+        let _question = turn.inner().question();
+        match turn.inner().request(&request).await {
             // ELIC-20: an invalid answer is no consent.
             Err(Error::Decode { .. }) => Ok(CreateElicitationResponse::new(ElicitationAction::Cancel)),
             other => other,

@@ -10,7 +10,7 @@ use attache_wire::v1::{
     CancelNotification, CloseSessionRequest, InitializeRequest, LoadSessionRequest, NewSessionRequest,
     PromptRequest, ProtocolVersion, ResumeSessionRequest,
 };
-use attache_wire::v2::UnsupportedProtocolVersionErrorData;
+use attache_wire::v2::{ErrorCode, UnsupportedProtocolVersionErrorData};
 use attache_wire::{Notification, Request};
 
 use super::builder::Agent;
@@ -45,9 +45,6 @@ pub(super) async fn serve(agent: Agent, link: Link) -> Result<()> {
         _ => Err(closed.into()),
     }
 }
-
-/// The code of an error about the protocol version.
-const UNSUPPORTED_VERSION: i32 = -32022;
 
 struct Router {
     core: Arc<Core>,
@@ -88,7 +85,7 @@ impl Router {
         };
         // V2-01
         if client.is_v2() && request.has_null_id() {
-            return request.reject(ErrorObject::invalid_request("the id of a request is never null"));
+            return request.reject(null_id());
         }
         match find(request.method(), client.is_v2()) {
             None => extension(&self.core, client.clone(), request),
@@ -107,27 +104,23 @@ impl Router {
     /// The version decides about the type of the params. `initialize` can be repeated, but the version of a connection stays once
     /// it is used.
     fn initialize(&self, request: IncomingRequest<'_>) {
-        let newest = if self.core.services.v2 { ProtocolVersion::V2 } else { ProtocolVersion::V1 };
-        let offered = v2::offered(request.params_text()).unwrap_or_default();
-        let offers_v2 = offered >= ProtocolVersion::V2.0 && newest == ProtocolVersion::V2;
+        let offered = v2::offered(request.params_text());
+        let v2_offer = offered.filter(|offered| self.core.services.v2 && *offered >= ProtocolVersion::V2.0);
         let present = self.client.as_ref().map(ClientHandle::version);
-        match present {
-            Some(ProtocolVersion::V2) if self.used => {
+        match (present, v2_offer) {
+            (Some(ProtocolVersion::V2), _) if self.used => {
                 request.reject(ErrorObject::invalid_request("the connection is initialized"));
             }
-            Some(ProtocolVersion::V2) if !offers_v2 => {
-                let supported = [ProtocolVersion::V2];
-                let data = UnsupportedProtocolVersionErrorData::new(offered, supported);
-                let error = ErrorObject::new(UNSUPPORTED_VERSION, "unsupported protocol version");
-                request.reject(error.with_data(&data));
-            }
-            Some(ProtocolVersion::V1) if offers_v2 && self.used => {
+            (Some(ProtocolVersion::V2), None) => request.reject(match offered {
+                Some(offered) => unsupported_version(offered),
+                None => ErrorObject::invalid_params("`protocolVersion` is not a version"),
+            }),
+            (Some(ProtocolVersion::V1), Some(_)) if self.used => {
                 request.reject(ErrorObject::invalid_request("the connection is initialized with version 1"));
             }
-            _ if offers_v2 && request.has_null_id() => {
-                request.reject(ErrorObject::invalid_request("the id of a request is never null")); // V2-01
-            }
-            _ if offers_v2 => {
+            // V2-01
+            (_, Some(_)) if request.has_null_id() => request.reject(null_id()),
+            (_, Some(offered)) => {
                 if let Some((request, responder)) = v2::read_initialize(request, offered) {
                     v2::initialize(&self.core, request, responder);
                 }
@@ -139,6 +132,17 @@ impl Router {
             }
         }
     }
+}
+
+fn null_id() -> ErrorObject {
+    ErrorObject::invalid_request("the id of a request is never null")
+}
+
+/// A connection of version 2 cannot change to version 1.
+fn unsupported_version(offered: u16) -> ErrorObject {
+    let data = UnsupportedProtocolVersionErrorData::new(offered, [ProtocolVersion::V2]);
+    let code = ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0;
+    ErrorObject::new(code, "unsupported protocol version").with_data(&data)
 }
 
 /// The stable methods, the frequent ones first.

@@ -303,6 +303,12 @@ impl Inner {
         }
     }
 
+    fn record_prompt(&self, prompt: &Prompt) {
+        if let Some(recorder) = self.client.recorder() {
+            recorder.prompt(&self.session, prompt);
+        }
+    }
+
     /// Takes the prompt over in version 2: answers it, echoes the message and reports that work begins.
     // V2-08, V2-10, V2-11
     fn insert_prompt(&self, responder: &mut Option<Responder>, prompt: &Prompt) {
@@ -314,6 +320,7 @@ impl Inner {
         self.client
             .peer()
             .notify_now("session/update", &v2::Params { session: &self.session, update: message });
+        self.record_prompt(prompt);
         responder.ok(&PromptResponseV2::new(id));
         self.client.send_state(&self.session, RunningStateUpdate::new().into());
     }
@@ -427,12 +434,12 @@ pub(super) async fn run(task: TurnTask) {
         meta,
     });
     let span = tracing::debug_span!(parent: &running.entry().span, "turn", session = %inner.session);
-    if let Some(recorder) = inner.client.recorder() {
-        recorder.prompt(&inner.session, &prompt);
+    let in_v2 = inner.client.is_v2();
+    if !in_v2 {
+        inner.record_prompt(&prompt);
     }
     let turn = Turn { inner: &inner };
     let ending = Ending(&inner);
-    let in_v2 = inner.client.is_v2();
     let mut responder = Some(responder);
     let outcome = {
         // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as one.

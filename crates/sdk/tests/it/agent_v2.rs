@@ -1,12 +1,13 @@
 //! Agents over protocol version 2: the same sessions as over version 1, in other words on the wire.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use attache::agent::{Agent, AgentSession, Auth, ClientHandle, OpenedSession, Turn, diff, usual_options};
 use attache::wire::v1::{
-    AuthMethod, AuthMethodAgent, AuthMethodId, AvailableCommand, ListSessionsResponse, PlanEntry,
-    PlanEntryPriority, PlanEntryStatus, ProtocolVersion, SessionInfo, SessionMode, SessionModeId,
-    SessionModeState,
+    AuthMethod, AuthMethodAgent, AuthMethodId, AvailableCommand, ElicitationSchema, ListSessionsResponse,
+    PlanEntry, PlanEntryPriority, PlanEntryStatus, ProtocolVersion, SessionInfo, SessionMode, SessionModeId,
+    SessionModeState, StringPropertySchema,
 };
 use attache::wire::v2;
 use attache::{Error, Prompt, Result, StopReason};
@@ -98,6 +99,7 @@ async fn both_versions_are_negotiated() {
     // The version stays.
     let error = rig.expect_error("initialize", json!({"protocolVersion": 1}), -32022).await;
     assert_eq!(error["data"], json!({"requested": 1, "supported": [2]}));
+    rig.expect_error("initialize", json!({"protocolVersion": "1"}), -32602).await;
     rig.new_session_v2().await;
     rig.expect_error("initialize", offer(2, json!({})), -32600).await;
     rig.disconnect().await;
@@ -544,5 +546,52 @@ async fn every_update_has_a_form_in_version_2() {
     let content = &written[3]["content"];
     assert_eq!(content[2]["changes"], json!([{"operation": "add", "path": "/b", "fileType": "text"}]));
     assert_eq!(content[3], json!({"type": "terminal", "terminalId": "t"}));
+    rig.disconnect().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn forms_are_asked_in_version_2() {
+    // shows V2-13
+    let agent = agent(|turn, _| {
+        Box::pin(async move {
+            let forms = turn.forms().ok_or(Error::Unsupported("forms"))?;
+            let schema = ElicitationSchema::new().field("name", StringPropertySchema::new(), true);
+            let answer = forms.ask("Who?", schema).await?;
+            turn.say(answer.action.as_str()).await?;
+            Ok(StopReason::EndTurn)
+        })
+    });
+    let mut rig = greeted(agent, json!({"elicitation": {"form": {}}})).await;
+    rig.new_session_v2().await;
+    rig.prompt("p", "s1", "hi").await;
+    rig.inserted("p", "hi").await;
+    rig.state("requires_action").await;
+    let asked = rig.client.expect("elicitation/create").await;
+    let request: v2::CreateElicitationRequest = serde_json::from_value(asked["params"].clone()).unwrap();
+    assert_eq!(request.message, "Who?");
+    rig.client.answer(&asked, json!({"action": "decline"})).await;
+    rig.state("running").await;
+    assert_eq!(rig.update().await["content"]["text"], "decline");
+    rig.idle("end_turn").await;
+    rig.disconnect().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_history_has_the_order_of_the_wire() {
+    let history: Arc<Mutex<Vec<String>>> = Arc::default();
+    let log = history.clone();
+    let agent = echo().record(move |_, update| {
+        let text = serde_json::to_value(update).unwrap()["content"]["text"].as_str().unwrap().to_owned();
+        log.lock().unwrap().push(text);
+    });
+    let mut rig = open(agent).await;
+    rig.prompt("p1", "s1", "one").await;
+    rig.prompt("p2", "s1", "two").await;
+    for (id, text) in [("p1", "one"), ("p2", "two")] {
+        rig.inserted(id, text).await;
+        rig.update().await;
+        rig.idle("end_turn").await;
+    }
+    assert_eq!(*history.lock().unwrap(), ["one", "one", "two", "two"]);
     rig.disconnect().await;
 }
