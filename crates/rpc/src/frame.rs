@@ -228,7 +228,7 @@ fn refuse(line: &[u8], fault: Fault) -> Frame<'_> {
     malformed(line, fault, Some((Id::Null, ErrorObject::invalid_request(fault.to_string()))))
 }
 
-// RPC-09: a line that is not JSON is answered with -32700 and id null.
+// RPC-09, V2-02: a line that is not JSON is answered with -32700 and id null.
 fn not_json<'a>(line: &'a [u8], body: &[u8]) -> Frame<'a> {
     let fault = if looks_like_message(body) { Fault::NotJson } else { Fault::Log };
     malformed(line, fault, Some((Id::Null, ErrorObject::parse_error())))

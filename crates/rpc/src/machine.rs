@@ -361,7 +361,7 @@ impl<W, T> Machine<W, T> {
             // CANCEL-14
             return Event::Ignored { reason: "an unknown protocol notification" };
         }
-        // CANCEL-21: only requests of the sender can be cancelled. CANCEL-20: other ids are ignored.
+        // CANCEL-21: only requests of the sender can be cancelled. CANCEL-20, V2-42: other ids are ignored.
         let id = params.and_then(|params| serde_json::from_str::<CancelId>(params.get()).ok());
         match id.and_then(|CancelId(id)| self.open.get(&id?)) {
             Some(token) => Event::CancelRequest { token: token.clone() },
