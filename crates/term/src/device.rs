@@ -145,7 +145,7 @@ mod tests {
             written.push_str(&String::from_utf8_lossy(&bytes[..count]));
         }
         let (entered, left) = (written.find("\x1b[?2004h").unwrap(), written.find("\x1b[?2004l").unwrap());
-        // The terminal works again before the panic is told.
+        // The terminal works again before the panic is reported.
         let told = written.find("on purpose").unwrap();
         assert!(entered < left && left < told, "{written:?}");
     }

@@ -10,7 +10,7 @@ use std::process::Command;
 use super::tests::Scratch;
 use super::*;
 
-/// A project with a directory `src`, and something outside that nobody may touch.
+/// A project with a directory `src`, and a file outside of it that must not change.
 struct Stage {
     scratch: Scratch,
     store: Store,
@@ -210,7 +210,7 @@ fn giants_that_a_command_makes_are_taken_back_unread() {
     let mut settled = stage.settle(&before);
     settled.sort();
     assert!(settled == paths, "{} giants were seen", settled.len());
-    // One that has changed since is somebody else's by now.
+    // A file that has changed since is not restored.
     File::options().write(true).open(&paths[7]).unwrap().set_len(1 << 39).unwrap();
     let undone = stage.store.undo("s");
     assert!(matches!(undone, Err(UndoError::ChangedSince(changed)) if changed == [paths[7].clone()]));

@@ -121,7 +121,7 @@ async fn another_model_can_be_chosen() {
 }
 
 /// The models that the client has been told of; the current one first. What is told comes before the answer to what caused it.
-fn models_told(session: &Session) -> Vec<String> {
+fn models_reported(session: &Session) -> Vec<String> {
     let options = session.config_options();
     let is_model =
         |option: &&SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Model);
@@ -149,7 +149,7 @@ async fn open_sessions_learn_of_models_that_come_and_go() {
     providers.set(&gateway()).await.unwrap();
     let mut found = String::new();
     for session in &mut sessions {
-        let told = models_told(session);
+        let told = models_reported(session);
         assert_eq!(told[0], scripted.as_str(), "what is in use stays");
         found = told.iter().find(|model| model.starts_with("anthropic/")).unwrap().clone();
         // An older client, which cannot have been told.
@@ -160,7 +160,7 @@ async fn open_sessions_learn_of_models_that_come_and_go() {
     let ours = list.iter().find(|provider| provider.provider_id == "anthropic").unwrap();
     providers.disable(ours).await.unwrap();
     for session in &mut sessions {
-        assert_eq!(models_told(session), [scripted.as_str(), scripted.as_str()]);
+        assert_eq!(models_reported(session), [scripted.as_str(), scripted.as_str()]);
         let old = SetSessionModelRequest::new(session.id().clone(), found.as_str());
         assert!(agent.request(&old).await.is_err());
         assert!(session.control().set_config_option("model", found.as_str()).await.is_err());
@@ -176,7 +176,7 @@ async fn a_session_without_a_model_takes_the_first_that_comes() {
     let session = agent.new_session(project.path()).await.unwrap();
     assert_eq!(session.models(), None);
     agent.providers().unwrap().set(&gateway()).await.unwrap();
-    let told = models_told(&session);
+    let told = models_reported(&session);
     assert!(told[0].starts_with("anthropic/"), "{told:?}");
     let old = SetSessionModelRequest::new(session.id().clone(), told[0].as_str());
     agent.request(&old).await.unwrap();

@@ -62,7 +62,7 @@ async fn a_missing_file_reported_as_empty_is_missing() {
 }
 
 #[tokio::test]
-async fn a_client_that_lends_only_reading_gets_no_unsaved_text_on_its_disk() {
+async fn a_client_that_provides_only_reading_gets_no_unsaved_text_on_disk() {
     // shows FS-02
     let project = Project::new();
     project.write("a.txt", "on disk\n");

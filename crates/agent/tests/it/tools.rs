@@ -17,7 +17,7 @@ async fn call(project: &Project, mode: Mode, calls: &str) -> Seen {
 }
 
 #[tokio::test]
-async fn read_tells_lines_with_numbers_and_what_is_left() {
+async fn read_returns_numbered_lines_and_the_rest() {
     let project = Project::new();
     project.write("a.txt", "one\ntwo\nthree\nfour\n");
     let seen = call(&project, Mode::Ask, r#"call read {"path": "a.txt", "line": 2, "limit": 2}"#).await;
@@ -146,7 +146,7 @@ async fn move_and_delete_ask_also_in_code_mode() {
 }
 
 #[tokio::test]
-async fn run_tells_output_and_exit_code() {
+async fn run_returns_output_and_exit_code() {
     let project = Project::new();
     let seen = call(&project, Mode::Auto, r#"call run {"command": "echo out; echo err >&2; exit 3"}"#).await;
     assert_eq!(seen.text, "out\nerr\n(exit code 3)");

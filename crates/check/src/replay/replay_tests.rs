@@ -16,7 +16,7 @@ fn trace(lines: &[&str]) -> Trace {
     Trace { head: Header::default(), entries: entries.collect() }
 }
 
-/// The other side: says a line when the one before it was answered as told.
+/// The other side: sends a line when the one before it was answered as recorded.
 struct Peer {
     reader: FrameReader,
     writer: FrameWriter,

@@ -54,7 +54,7 @@ impl Stage {
     }
 
     /// Waits until the client sends this notification.
-    pub async fn until_told(&mut self, method: &str) -> Result<Rc<Message>, Stop> {
+    pub async fn until_stopped(&mut self, method: &str) -> Result<Rc<Message>, Stop> {
         self.until(&format!("the notification {method}"), |message| {
             message.method() == Some(method) && message.id().is_none()
         })

@@ -1,5 +1,5 @@
-//! `[providers.NAME]` in the user's file of settings: who offers models, and where. A project's file cannot say so: whoever is named
-//! there gets to read the project.
+//! `[providers.NAME]` in the user's settings: providers of models and their addresses. The settings of a project cannot name any,
+//! because a provider reads the project.
 
 use attache_agent::model::Settings;
 

@@ -79,7 +79,7 @@ fn a_tool_call_that_left_comes_back_with_its_end() {
     assert!(told(&transcript).is_empty());
     transcript.tool(None, false, update("t").status(ToolCallStatus::Failed));
     assert_eq!(told(&transcript), ["Long Failed 0"]);
-    // An update of something that was never heard of is nothing.
+    // An update of an unknown call is ignored.
     transcript.tool(None, false, update("ghost"));
     assert_eq!(told(&transcript).len(), 1);
 }

@@ -99,7 +99,7 @@ fn a_running_tool_holds_what_follows_until_there_is_no_room() {
         settle(&mut view, &mut transcript, 10),
         "⠋ read Tool a\n✓ read Tool b\n\n".to_owned() + "x\n\n".repeat(9).trim_end() + "\n"
     );
-    // Its end is told when it comes.
+    // Its end is reported when it comes.
     transcript.tool(None, false, ToolCallUpdate::new("a").status(ToolCallStatus::Failed));
     transcript.end_turn();
     assert_eq!(settle(&mut view, &mut transcript, 10), "\nx\n\n✗ read Tool a (failed)\n");

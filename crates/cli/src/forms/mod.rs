@@ -19,7 +19,7 @@ use fields::{described, typed};
 
 pub(crate) use page::{is_web, open};
 
-/// Somebody at a terminal.
+/// The user at a terminal.
 pub(crate) trait Person {
     /// Shows a line.
     async fn tell(&mut self, text: &str);

@@ -61,7 +61,7 @@ pub(crate) fn open(url: &str) -> Result<(), String> {
         .stderr(Stdio::null())
         .spawn();
     let Ok(mut child) = started else { return Err(program) };
-    // Somebody has to wait for it, or it stays as a zombie.
+    // A thread waits for it; otherwise it stays a zombie.
     let waiting = std::thread::Builder::new().name("browser".to_owned()).spawn(move || drop(child.wait()));
     waiting.map(drop).map_err(|_| program)
 }

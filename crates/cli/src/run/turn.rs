@@ -29,7 +29,7 @@ pub(crate) enum StopCause {
     Cancelled,
 }
 
-/// Hears that a turn is to end.
+/// Receives the request to end a turn.
 pub(crate) type Stop = watch::Receiver<Option<StopCause>>;
 
 /// How a turn ended.

@@ -32,7 +32,7 @@ pub(crate) fn watch(cx: &Cx) -> Result<()> {
     let mut watch = Watch::new(cx, &record, after.unwrap_or_default());
     runtime(async {
         tokio::select! {
-            // First, so that the signal is heard before anything is printed.
+            // First, so that the signal is handled before anything is printed.
             biased;
             // Interrupting is the normal way to stop.
             () = interrupted() => Ok(()),

@@ -148,7 +148,7 @@ fn sessions_that_the_agent_has_stored_can_be_taken_over() {
 }
 
 #[test]
-fn delete_tells_the_agent() {
+fn delete_notifies_the_agent() {
     let world = World::new().agent("on initialize\n  reply {\"protocolVersion\":1,\"agentCapabilities\":{\"sessionCapabilities\":{\"delete\":{}}}}\n");
     world.run(&["sessions", "new"]).ok();
     world.run(&["hello"]).ok();

@@ -115,7 +115,7 @@ fn a_root_has_two_names_when_a_link_leads_to_it() {
 }
 
 #[test]
-fn a_root_that_is_not_there_lends_nothing() {
+fn a_missing_root_grants_nothing() {
     let scratch = Scratch::new();
     let jail = Jail::new([scratch.join("nowhere")]);
     outside(jail.read(&scratch.join("nowhere/a"), None, None));

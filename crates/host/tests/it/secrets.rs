@@ -125,7 +125,7 @@ fn in_messages() {
 }
 
 #[test]
-fn its_own_debug_form_tells_nothing() {
+fn the_debug_form_contains_no_secret() {
     let text = format!("{:?}", Mask::new().with(["hunter2hunter2"]));
     assert!(!text.contains("hunter"), "{text}");
 }

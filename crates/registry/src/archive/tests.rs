@@ -111,7 +111,7 @@ fn a_file_is_not_written_through_a_link() {
 }
 
 #[test]
-fn damaged_archives_are_told() {
+fn damaged_archives_are_reported() {
     let temp = Temp::new("damaged");
     let whole = member("tool", b'0', "", &[7; 2000]);
     assert!(untar(&[whole[..1500].to_vec()], &temp.0).is_err());
@@ -254,7 +254,7 @@ fn whatever_is_wrong_with_an_archive_nothing_happens_outside() {
         // It may work or fail; it must do no more than that.
         let _ = match round % 2 {
             // The sum of each header is made right again, or little would get past it.
-            0 => tar::unpack(Cursor::new(mended(bytes)), &mut tree).and_then(|()| tree.finish()),
+            0 => tar::unpack(Cursor::new(repaired(bytes)), &mut tree).and_then(|()| tree.finish()),
             _ => zip::unpack(Cursor::new(bytes), &mut tree).and_then(|()| tree.finish()),
         };
         let outside: Vec<_> =
@@ -264,7 +264,7 @@ fn whatever_is_wrong_with_an_archive_nothing_happens_outside() {
     }
 }
 
-fn mended(mut archive: Vec<u8>) -> Vec<u8> {
+fn repaired(mut archive: Vec<u8>) -> Vec<u8> {
     for block in archive.chunks_mut(512).filter(|block| block.len() == 512 && &block[257..262] == b"ustar") {
         block[148..156].fill(b' ');
         let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();

@@ -145,7 +145,7 @@ fn cancel_names_a_request_of_its_sender() {
 }
 
 #[test]
-fn giving_up_tells_the_peer_once() {
+fn giving_up_notifies_the_peer_once() {
     // shows CANCEL-13, RPC-14
     let (mut machine, mut out) = (machine(), Vec::new());
     machine.request("a", &(), "w", &mut out).unwrap();

@@ -79,7 +79,8 @@ impl Turn<'_> {
             .map(|response: RequestPermissionResponse| response.outcome)
         {
             Ok(outcome) => outcome,
-            // V2-46: a cancelled turn does not wait for the answer. CANCEL-22: a client that cancels may refuse the question before it cancels the turn.
+            // V2-46: a cancelled turn does not wait for the answer. CANCEL-22: a client that cancels may refuse the
+            // question before it cancels the turn.
             Err(Error::Cancelled) if self.is_cancelled() => return Err(Error::Cancelled),
             // PERM-09, CANCEL-22: neither an error nor an invalid answer is an approval.
             Err(Error::Refused(_) | Error::Decode { .. } | Error::Cancelled) => return Ok(Choice::Undecided),

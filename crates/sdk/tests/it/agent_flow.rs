@@ -354,7 +354,7 @@ async fn closed_hooks_that_hang_or_panic_do_not_block_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_stops_serving_stops_the_handlers() {
+async fn dropping_serve_stops_the_handlers() {
     let (agent, log) = witness(true);
     let mut rig = Rig::open(agent, json!({})).await;
     rig.prompt("p", "s1", "wait").await;

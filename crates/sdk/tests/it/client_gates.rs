@@ -139,7 +139,7 @@ async fn a_session_belongs_to_its_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permission_waits_for_whoever_decides() {
+async fn a_permission_waits_for_the_decision() {
     // shows PERM-05, PERM-06
     let (mut session, mut script) = open(Client::new()).await;
     let mut turn = session.prompt("go").await.unwrap();

@@ -57,7 +57,7 @@ fn lines_that_stay_the_same_are_not_written() {
 }
 
 #[test]
-fn a_frame_that_is_anew_takes_the_whole_screen() {
+fn a_new_frame_takes_the_whole_screen() {
     let mut rig = Rig::new(6, 20);
     rig.draw(&["one", "two", "a line that is rather"], &["> "], Some((0, 2)));
     rig.parser.screen_mut().set_size(4, 10);

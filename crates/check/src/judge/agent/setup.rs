@@ -50,8 +50,7 @@ impl Watcher for Setup {
             promises(message, result, out);
             encoding(message, &asked.params, result, out);
         }
-        // INIT-28, EXT-09: whoever calls by a name of its own has told of it in `_meta` of a
-        // capability.
+        // INIT-28, EXT-09: an extension method is announced in `_meta` of a capability first.
         if let Some((method, _)) = message.call(Role::Agent).filter(|(method, _)| method.starts_with('_')) {
             let announced = log.announces_extensions();
             for rule in ["INIT-28", "EXT-09"] {

@@ -16,7 +16,7 @@ scenario_table! { Agent:
         ["CONT-01", "CONT-03", "CONT-04", "CONT-05", "MSG-02"] => show;
     "empty-prompt": "a prompt without content", ["PROMPT-22"] => empty;
     "failing": "a turn that fails within", ["PROMPT-20"] => failing;
-    "long-turn": "a long turn is heard of while it lasts", ["PROMPT-10"] => long;
+    "long-turn": "a long turn reports progress while it runs", ["PROMPT-10"] => long;
     "two-prompts": "a second prompt while one runs", ["PROMPT-13"] => two;
     "meta": "`_meta` of all kinds, and unknown members",
         ["EXT-01", "EXT-03", "EXT-04", "EXT-10", "EXT-11", "EXT-12"] => meta;

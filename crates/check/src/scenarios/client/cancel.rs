@@ -27,7 +27,7 @@ scenario_table! { Client:
 async fn cancelled(stage: &mut Stage) -> Result<Value, Stop> {
     stage.act("cancel")?;
     let cancel =
-        soon(stage.deadline(), stage.until_told("session/cancel")).await.map_err(|stop| match stop {
+        soon(stage.deadline(), stage.until_stopped("session/cancel")).await.map_err(|stop| match stop {
             Stop::Deadline(_) | Stop::PeerGone => {
                 Stop::NotExercised("the client was asked to cancel and did not".to_owned())
             }

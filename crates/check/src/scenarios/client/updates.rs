@@ -43,7 +43,7 @@ scenario_table! { Client:
             json!({ "severity": "_x", "message": "Something happened" }));
     "unknown-session": "an update for a session that the client does not know",
         ["SESS-32"] => unknown_session;
-    "child-session": "a child session hears only what it understands",
+    "child-session": "a child session gets only messages that it supports",
         ["SUBA-03"] needs [Need::Act("subagent")] => child;
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn bridge(socket: &str) -> Result<()> {
         let _ = carry(io::stdin().lock(), &to_checker);
         let _ = to_checker.shutdown(Shutdown::Write);
     });
-    // A client that has closed its end hears no more; that is its right.
+    // A client may close its end early; the rest is not sent.
     let _ = carry(&stream, io::stdout().lock());
     Ok(())
 }

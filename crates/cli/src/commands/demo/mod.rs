@@ -98,7 +98,7 @@ async fn test(project: &Path, out: &Output) -> Result<bool> {
     Ok(run.status.success())
 }
 
-/// Waits on a thread of its own, so that signals are heard meanwhile.
+/// Waits on a thread of its own, so that signals are handled meanwhile.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> std::io::Result<T> {

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_forms_are_told_apart() {
+    fn the_two_forms_are_distinguished() {
         // shows MCPA-03, MCPA-04
         let older = r#"{"connectionId":"c","method":"tools/list"}"#;
         assert!(serde_json::from_str::<MessageMcpRequest>(older).is_err());
