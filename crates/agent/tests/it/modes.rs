@@ -120,7 +120,7 @@ async fn another_model_can_be_chosen() {
     assert_eq!(allow(&mut session, "x").await.text, "I am the other");
 }
 
-/// The models that the client has been told of; the current one first. What is told comes before the answer to what caused it.
+/// The models that the agent reported, the current one first. A report precedes the answer to the request that caused it.
 fn models_reported(session: &Session) -> Vec<String> {
     let options = session.config_options();
     let is_model =
@@ -149,10 +149,10 @@ async fn open_sessions_learn_of_models_that_come_and_go() {
     providers.set(&gateway()).await.unwrap();
     let mut found = String::new();
     for session in &mut sessions {
-        let told = models_reported(session);
-        assert_eq!(told[0], scripted.as_str(), "what is in use stays");
-        found = told.iter().find(|model| model.starts_with("anthropic/")).unwrap().clone();
-        // An older client, which cannot have been told.
+        let reported = models_reported(session);
+        assert_eq!(reported[0], scripted.as_str(), "what is in use stays");
+        found = reported.iter().find(|model| model.starts_with("anthropic/")).unwrap().clone();
+        // An older client, which gets no report.
         agent.request(&SetSessionModelRequest::new(session.id().clone(), found.as_str())).await.unwrap();
         session.control().set_config_option("model", scripted.as_str()).await.unwrap();
     }
@@ -176,8 +176,8 @@ async fn a_session_without_a_model_takes_the_first_that_comes() {
     let session = agent.new_session(project.path()).await.unwrap();
     assert_eq!(session.models(), None);
     agent.providers().unwrap().set(&gateway()).await.unwrap();
-    let told = models_reported(&session);
-    assert!(told[0].starts_with("anthropic/"), "{told:?}");
-    let old = SetSessionModelRequest::new(session.id().clone(), told[0].as_str());
+    let reported = models_reported(&session);
+    assert!(reported[0].starts_with("anthropic/"), "{reported:?}");
+    let old = SetSessionModelRequest::new(session.id().clone(), reported[0].as_str());
     agent.request(&old).await.unwrap();
 }

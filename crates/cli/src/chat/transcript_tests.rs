@@ -18,8 +18,8 @@ fn update(id: &str) -> ToolCallUpdate {
 }
 
 /// The items in a few words each.
-fn told(transcript: &Transcript) -> Vec<String> {
-    let tell = |(_, item): (u64, &Item)| match &item.kind {
+fn summary(transcript: &Transcript) -> Vec<String> {
+    let describe = |(_, item): (u64, &Item)| match &item.kind {
         ItemKind::Message(message) => Some(format!("{:?} {:?}", message.role, message_text(message))),
         ItemKind::ToolCall(call) => {
             Some(format!("{} {:?} {}", call.title(), call.status(), call.content().len()))
@@ -27,7 +27,7 @@ fn told(transcript: &Transcript) -> Vec<String> {
         ItemKind::Terminal(number) => Some(format!("terminal {number}")),
         _ => None,
     };
-    transcript.model.items().filter_map(tell).collect()
+    transcript.model.items().filter_map(describe).collect()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn pieces_make_messages_until_another_kind_or_id_comes() {
     ] {
         transcript.event(event);
     }
-    assert_eq!(told(&transcript), ["Thought \"hmm\"", "Agent \"ab\"", "Agent \"cd\"", "Agent \"e\""]);
+    assert_eq!(summary(&transcript), ["Thought \"hmm\"", "Agent \"ab\"", "Agent \"cd\"", "Agent \"e\""]);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_tool_call_stays_one_block_and_keeps_what_is_not_mentioned() {
     transcript.tool(None, false, update("t").content(diff("one\n")));
     assert!(transcript.changes.is_empty(), "not done yet");
     transcript.tool(None, false, update("t").status(ToolCallStatus::Completed));
-    assert_eq!(told(&transcript), ["Edit Completed 1", "Agent \"meanwhile\""]);
+    assert_eq!(summary(&transcript), ["Edit Completed 1", "Agent \"meanwhile\""]);
     // The same file again: the change is from the first text to the last.
     transcript.tool(
         None,
@@ -76,12 +76,12 @@ fn a_tool_call_that_left_comes_back_with_its_end() {
     transcript.tool(None, true, update("t").title("Long".to_owned()));
     transcript.retire_front();
     transcript.tool(None, false, update("t").status(ToolCallStatus::InProgress));
-    assert!(told(&transcript).is_empty());
+    assert!(summary(&transcript).is_empty());
     transcript.tool(None, false, update("t").status(ToolCallStatus::Failed));
-    assert_eq!(told(&transcript), ["Long Failed 0"]);
+    assert_eq!(summary(&transcript), ["Long Failed 0"]);
     // An update of an unknown call is ignored.
     transcript.tool(None, false, update("ghost"));
-    assert_eq!(told(&transcript).len(), 1);
+    assert_eq!(summary(&transcript).len(), 1);
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn the_end_of_a_turn_ends_everything_and_shows_what_nothing_showed() {
     transcript.tool(None, true, update("t").title("Open".to_owned()));
     transcript.terminal_outputs.started(7, "make");
     transcript.end_turn();
-    assert_eq!(told(&transcript), ["Agent \"a\"", "Open Pending 0", "terminal 7"]);
+    assert_eq!(summary(&transcript), ["Agent \"a\"", "Open Pending 0", "terminal 7"]);
     assert!(transcript.model.tool_calls().all(ToolCall::is_finished));
     transcript.event(Event::Text(chunk("b", None)));
-    assert_eq!(told(&transcript).len(), 4);
+    assert_eq!(summary(&transcript).len(), 4);
 }

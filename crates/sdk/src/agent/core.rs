@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use attache_conn::{CancelToken, IncomingRequest, Peer, Responder};
 use attache_rpc::ErrorObject;
-use attache_wire::Json;
 use attache_wire::Request;
-use attache_wire::v1::{ConfigOptionUpdate, Fields, SessionUpdate};
+use attache_wire::v1::{ConfigOptionUpdate, SessionUpdate};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
@@ -134,10 +133,9 @@ impl Core {
         F: FnOnce(Arc<Core>, R) -> Fut,
         Fut: Future<Output = Result<R::Response>> + Send + 'static,
     {
-        let session =
-            request.method().starts_with("session/").then(|| session_id(request.params_text())).flatten();
-        let read = if self.is_v2() { super::read_strict::<R>(request) } else { super::read::<R>(request) };
-        if let Some((request, responder)) = read {
+        let session = request.method().starts_with("session/");
+        let session = session.then(|| super::member(request.params_text(), "sessionId")).flatten();
+        if let Some((request, responder)) = super::read::<R>(request, self.is_v2()) {
             let answering = handler(self.clone(), request);
             self.answer_later(Failing { method: R::METHOD, session }, responder, async move {
                 let response = answering.await?;
@@ -234,12 +232,6 @@ impl Core {
 pub(super) struct Failing {
     pub(super) method: &'static str,
     pub(super) session: Option<SessionId>,
-}
-
-/// The session that params name. Only small requests are read twice for it.
-fn session_id(params: &str) -> Option<SessionId> {
-    let members: Fields<Json> = serde_json::from_str(params).ok()?;
-    serde_json::from_str(members.get("sessionId")?.get()).ok()
 }
 
 struct TaskGuard(Arc<Core>);

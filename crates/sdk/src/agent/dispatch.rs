@@ -7,8 +7,8 @@ use std::sync::Arc;
 use attache_conn::{Dispatch, IncomingNotification, IncomingRequest, Peer, Reason, Responder, Side};
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
-    CancelNotification, CloseSessionRequest, InitializeRequest, LoadSessionRequest, NewSessionRequest,
-    PromptRequest, ProtocolVersion, ResumeSessionRequest,
+    CancelNotification, InitializeRequest, LoadSessionRequest, NewSessionRequest, PromptRequest,
+    ProtocolVersion, ResumeSessionRequest,
 };
 use attache_wire::v2::{ErrorCode, UnsupportedProtocolVersionErrorData};
 use attache_wire::{Notification, Request};
@@ -104,7 +104,7 @@ impl Router {
     /// The version decides about the type of the params. `initialize` can be repeated, but the version of a connection stays once
     /// it is used.
     fn initialize(&self, request: IncomingRequest<'_>) {
-        let offered = v2::offered(request.params_text());
+        let offered: Option<u16> = super::member(request.params_text(), "protocolVersion");
         let v2_offer = offered.filter(|offered| self.core.services.v2 && *offered >= ProtocolVersion::V2.0);
         let present = self.client.as_ref().map(ClientHandle::version);
         match (present, v2_offer) {
@@ -126,7 +126,7 @@ impl Router {
                 }
             }
             _ => {
-                if let Some((request, responder)) = super::read(request) {
+                if let Some((request, responder)) = super::read(request, false) {
                     initialize::initialize(&self.core, request, responder);
                 }
             }
@@ -155,9 +155,7 @@ static METHODS: &[Method] = &[
     Method::new("session/resume", open::serve::<ResumeSessionRequest>)
         .if_installed(|services| services.resume.is_some())
         .after_login(),
-    Method::new("session/close", |core, _, request| {
-        with(request, |request: CloseSessionRequest, responder| open::close(core, request, responder));
-    }),
+    Method::new("session/close", open::close),
     Method::new("session/set_mode", |core, _, request| core.answer(request, manage::set_mode)),
     Method::new("session/set_config_option", |core, _, request| {
         core.answer(request, manage::set_config_option);
@@ -175,6 +173,7 @@ static METHODS: &[Method] = &[
 ];
 
 /// The method of a name; `None` for extensions and unknown ones.
+// INIT-10: those of the agreed version and no others.
 fn find(name: &str, in_v2: bool) -> Option<&'static Method> {
     const V1: &[&[Method]] = &[
         METHODS,
@@ -215,20 +214,12 @@ fn note(core: &Core, notification: IncomingNotification<'_>) {
     // EXT-08: unknown notifications are ignored.
 }
 
-/// Decodes a request for a handler that responds by itself.
-fn with<R: Request>(request: IncomingRequest<'_>, handle: impl FnOnce(R, Responder)) {
-    if let Some((request, responder)) = super::read(request) {
-        handle(request, responder);
-    }
-}
-
 /// Registers the turn and spawns it. The cancel token is in the table before this returns, so a cancel that
 /// follows the prompt at once finds it.
 // The request has the same members in both versions.
 pub(super) fn prompt(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
     let queue = client.is_v2();
-    let read = if queue { super::read_strict(request) } else { super::read(request) };
-    let Some((request, responder)) = read else { return };
+    let Some((request, responder)) = super::read(request, queue) else { return };
     match begin(core, &request, &responder, queue) {
         Err(error) => responder.err(error.to_wire()),
         Ok(running) => {

@@ -192,8 +192,10 @@ impl SessionHandle {
     pub async fn set_mode(&self, mode: impl Into<SessionModeId>) -> Result<()> {
         let mode = mode.into();
         let changed = options::put_mode(self.entry()?.state().settings(), &mode)?;
+        if self.client().is_v2() {
+            return self.send_options().await;
+        }
         self.send(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode))).await?;
-        let changed = changed && !self.client().is_v2();
         if changed { self.send_options().await } else { Ok(()) }
     }
 

@@ -8,7 +8,7 @@ use attache_wire::v1::*;
 use super::core::Core;
 use super::open::method_not_found;
 use super::options;
-use super::session::{OptionValue, Settings};
+use super::session::OptionValue;
 use super::table::{QueuePosition, SessionEntry};
 use crate::{Error, Result};
 
@@ -17,12 +17,6 @@ pub(super) fn changing(core: &Core, id: &SessionId) -> Result<(Arc<SessionEntry>
     let entry = core.session(id)?;
     let position = entry.enqueue_change();
     Ok((entry, position))
-}
-
-/// The settings of an open session, as the client sees them.
-pub(super) fn visible_settings(core: &Core, entry: &SessionEntry) -> Option<Settings> {
-    let client = core.client()?;
-    Some(options::visible_settings(entry.state().settings(), &client))
 }
 
 // MODE-06: at any time, also during a turn.

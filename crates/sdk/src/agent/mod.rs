@@ -67,7 +67,8 @@ use std::future::Future;
 
 use attache_conn::{IncomingRequest, Responder};
 use attache_rpc::ErrorObject;
-use attache_wire::Request;
+use attache_wire::{Fields, Json, Request};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 pub use ask::{Choice, Forms, Links, usual_options};
@@ -99,21 +100,26 @@ where
     Agent::new(open).serve(link).await
 }
 
-/// Decodes a request and opens it.
-fn read<R: Request>(request: IncomingRequest<'_>) -> Option<(R, Responder)> {
-    request.decode(serde_json::from_str, decode::<R>)
-}
-
-/// Like [`read`], without repairs: version 2 has no peers with known mistakes.
-fn read_strict<R: Request>(request: IncomingRequest<'_>) -> Option<(R, Responder)> {
-    request.decode(serde_json::from_str, |params| {
-        attache_wire::decode(params).map_err(|error| ErrorObject::invalid_params(error.to_string()))
+/// Decodes a request and opens it. Version 2 has no peers with known mistakes, so nothing is repaired there.
+fn read<R: Request>(request: IncomingRequest<'_>, in_v2: bool) -> Option<(R, Responder)> {
+    request.decode(serde_json::from_str, |params| match in_v2 {
+        true => attache_wire::decode(params).map_err(invalid_params),
+        false => decode(params),
     })
 }
 
 /// Decodes params tolerantly.
-// RPC-13: params that do not fit are refused.
 fn decode<R: Request>(params: Option<&RawValue>) -> Result<R, ErrorObject> {
-    attache_wire::v1::decode_tolerant(R::METHOD, params)
-        .map_err(|error| ErrorObject::invalid_params(error.to_string()))
+    attache_wire::v1::decode_tolerant(R::METHOD, params).map_err(invalid_params)
+}
+
+// RPC-13: params that do not fit are refused.
+fn invalid_params(error: serde_json::Error) -> ErrorObject {
+    ErrorObject::invalid_params(error.to_string())
+}
+
+/// Reads one member of params before their type is known. Only small requests are read twice.
+fn member<T: DeserializeOwned>(params: &str, name: &str) -> Option<T> {
+    let members: Fields<Json> = serde_json::from_str(params).ok()?;
+    members.get(name)?.parse().ok()
 }

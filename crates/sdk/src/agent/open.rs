@@ -181,8 +181,7 @@ struct PendingOpen {
 
 /// Opens a session: check, call the handler, add it to the table, respond.
 pub(super) fn serve<R: Open>(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
-    let read = if client.is_v2() { super::read_strict::<R>(request) } else { super::read::<R>(request) };
-    let Some((mut request, responder)) = read else { return };
+    let Some((mut request, responder)) = super::read::<R>(request, client.is_v2()) else { return };
     let handle = request.handle(client, &core.services);
     let open = request.take_request(&handle);
     let open = match open.and_then(|open| check(&open, &core.services).map(|()| open)) {
@@ -293,20 +292,22 @@ struct OpenedEntry {
 }
 
 // SESS-27: cancels the turn, waits for its response, then drops the session. SESS-30: later
-// requests do not find the session.
-pub(super) fn close(core: &Arc<Core>, request: CloseSessionRequest, responder: Responder) {
-    match core.sessions.remove(&request.session_id) {
-        None => responder.err(Error::unknown_session(request.session_id.as_str()).to_wire()),
-        Some(entry) => {
-            let ended = core.end(entry);
-            let session = Some(request.session_id);
-            let failing = Failing { method: CloseSessionRequest::METHOD, session };
-            core.answer_later(failing, responder, async move {
-                ended.await;
-                Ok(Box::new(|responder: Responder| responder.ok(&CloseSessionResponse::new())) as Answer)
-            });
-        }
+// requests do not find the session. V2-28: the same in version 2. V2-29: there an unknown session
+// counts as closed.
+pub(super) fn close(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
+    let read = super::read::<CloseSessionRequest>(request, client.is_v2());
+    let Some((CloseSessionRequest { session_id, .. }, responder)) = read else { return };
+    let ended = core.sessions.remove(&session_id).map(|entry| core.end(entry));
+    if ended.is_none() && !client.is_v2() {
+        return responder.err(Error::unknown_session(session_id.as_str()).to_wire());
     }
+    let failing = Failing { method: CloseSessionRequest::METHOD, session: Some(session_id) };
+    core.answer_later(failing, responder, async move {
+        if let Some(ended) = ended {
+            ended.await;
+        }
+        Ok(Box::new(|responder: Responder| responder.ok(&CloseSessionResponse::new())) as Answer)
+    });
 }
 
 pub(super) fn method_not_found(method: &str) -> Error {

@@ -117,7 +117,7 @@ async fn both_versions_are_negotiated() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_before_initialize_and_ids_that_are_null() {
-    // shows V2-01, V2-02, V2-39
+    // shows V2-01, V2-02, V2-39, INIT-10
     let mut rig = Rig::uninitialized(echo().protocol_v2());
     rig.expect_error("session/new", json!({"cwd": "/work"}), -32600).await;
     rig.client
@@ -593,5 +593,42 @@ async fn the_history_has_the_order_of_the_wire() {
         rig.idle("end_turn").await;
     }
     assert_eq!(*history.lock().unwrap(), ["one", "one", "two", "two"]);
+    rig.disconnect().await;
+}
+
+/// A session with modes `0` to `9` that writes down its changes.
+struct Changes(Arc<Mutex<Vec<String>>>);
+
+impl AgentSession for Changes {
+    async fn prompt(&self, _: Turn<'_>, _: Prompt) -> Result<StopReason> {
+        Ok(StopReason::EndTurn)
+    }
+    async fn mode_changed(&self, mode: &SessionModeId) -> Result<()> {
+        self.0.lock().unwrap().push(mode.to_string());
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn options_change_in_the_order_of_the_wire() {
+    // shows CONF-17
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let changes = seen.clone();
+    let agent = Agent::new(move |_| {
+        let modes: Vec<_> = (0..10).map(|mode| SessionMode::new(mode.to_string(), "M")).collect();
+        let session = OpenedSession::new(Changes(changes.clone())).id("s1");
+        async move { Ok(session.modes(SessionModeState::new("0", modes))) }
+    });
+    let mut rig = greeted(agent, json!({})).await;
+    rig.call("new", "session/new", json!({"cwd": "/work"})).await;
+    let sent: Vec<String> = (0..500).map(|change| (change % 10).to_string()).collect();
+    for (number, mode) in sent.iter().enumerate() {
+        let params = json!({"sessionId": "s1", "configId": "mode", "type": "id", "value": mode});
+        rig.client.request(number, "session/set_config_option", params).await;
+    }
+    for _ in &sent {
+        assert!(rig.client.line().await.get("result").is_some());
+    }
+    assert_eq!(*seen.lock().unwrap(), sent);
     rig.disconnect().await;
 }

@@ -1,7 +1,7 @@
 //! Session updates in the form of version 2, written straight from the model.
 
 use attache_wire::v1::{
-    ContentBlock, ContentChunk, Diff, MessageId, PlanEntry, RequestPermissionRequest, SessionId,
+    ContentBlock, ContentChunk, Diff, MessageId, Plan, PlanEntry, RequestPermissionRequest, SessionId,
     SessionUpdate, ToolCall, ToolCallContent, ToolCallUpdate,
 };
 use attache_wire::{Meta, v2};
@@ -26,12 +26,13 @@ pub(crate) struct MessageIds {
 impl MessageIds {
     /// Returns the message of a chunk.
     pub(crate) fn chunk(&mut self, kind: &'static str, named: Option<&MessageId>) -> MessageId {
-        match (named, &self.run) {
-            (Some(id), _) => self.run = Some((kind, id.clone())),
-            (None, Some((last, _))) if *last == kind => {}
-            (None, _) => self.run = Some((kind, unique_id("msg"))),
-        }
-        self.run.as_ref().map_or_else(|| unique_id("msg"), |(_, id)| id.clone())
+        let id = match (named, self.run.take()) {
+            (Some(id), _) => id.clone(),
+            (None, Some((last, id))) if last == kind => id,
+            (None, _) => unique_id("msg"),
+        };
+        self.run = Some((kind, id.clone()));
+        id
     }
 
     /// Ends the present message.
@@ -60,8 +61,8 @@ pub(crate) fn update<S: Serializer>(
         SessionUpdate::AgentMessageChunk(piece) => chunk("agent_message_chunk", piece, ids, serializer),
         SessionUpdate::AgentThoughtChunk(piece) => chunk("agent_thought_chunk", piece, ids, serializer),
         SessionUpdate::ToolCall(call) => tool_call(call, serializer),
-        SessionUpdate::ToolCallUpdate(change) => tool_call_update(change, serializer),
-        SessionUpdate::Plan(plan) => plan_items(PLAN, &plan.entries, plan.meta.as_ref(), serializer),
+        SessionUpdate::ToolCallUpdate(change) => tool_call_update(change, None, serializer),
+        SessionUpdate::Plan(plan) => plan_items(plan, serializer),
         SessionUpdate::AvailableCommandsUpdate(update) => {
             let commands = convert::commands(&update.available_commands);
             typed(v2::AvailableCommandsUpdate::new(commands).meta(update.meta.clone()), serializer)
@@ -126,10 +127,15 @@ fn tool_call<S: Serializer>(call: &ToolCall, serializer: S) -> Result<S::Ok, S::
     map.end()
 }
 
-fn tool_call_update<S: Serializer>(change: &ToolCallUpdate, serializer: S) -> Result<S::Ok, S::Error> {
+/// A changed tool call, with a status that version 1 may not have.
+fn tool_call_update<S: Serializer>(
+    change: &ToolCallUpdate,
+    status: Option<&v2::ToolCallStatus>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(None)?;
     map.serialize_entry("sessionUpdate", "tool_call_update")?;
-    tool_call_members(change, &mut map, None)?;
+    tool_call_members(change, &mut map, status)?;
     map.end()
 }
 
@@ -140,10 +146,7 @@ pub(crate) fn cancelled_tool_call<S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     ids.end_message();
-    let mut map = serializer.serialize_map(None)?;
-    map.serialize_entry("sessionUpdate", "tool_call_update")?;
-    tool_call_members(change, &mut map, Some(&v2::ToolCallStatus::Cancelled))?;
-    map.end()
+    tool_call_update(change, Some(&v2::ToolCallStatus::Cancelled), serializer)
 }
 
 /// The members that changed; absent ones are unchanged in both versions.
@@ -238,26 +241,21 @@ fn diff_to_v2(diff: &Diff) -> v2::Diff {
         .meta(diff.meta.clone())
 }
 
-fn plan_items<S: Serializer>(
-    id: &str,
-    entries: &[PlanEntry],
-    own: Option<&Meta>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    struct Items<'a>(&'a str, &'a [PlanEntry]);
+fn plan_items<S: Serializer>(plan: &Plan, serializer: S) -> Result<S::Ok, S::Error> {
+    struct Items<'a>(&'a [PlanEntry]);
     impl Serialize for Items<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let mut map = serializer.serialize_map(Some(3))?;
             map.serialize_entry("type", "items")?;
-            map.serialize_entry("planId", self.0)?;
-            map.serialize_entry("entries", self.1)?;
+            map.serialize_entry("planId", PLAN)?;
+            map.serialize_entry("entries", self.0)?;
             map.end()
         }
     }
     let mut map = serializer.serialize_map(None)?;
     map.serialize_entry("sessionUpdate", "plan_update")?;
-    map.serialize_entry("plan", &Items(id, entries))?;
-    meta(&mut map, own)?;
+    map.serialize_entry("plan", &Items(&plan.entries))?;
+    meta(&mut map, plan.meta.as_ref())?;
     map.end()
 }
 

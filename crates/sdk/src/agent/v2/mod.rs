@@ -5,6 +5,7 @@ mod convert;
 mod encode;
 mod patch;
 
+use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,15 +13,15 @@ use std::sync::atomic::Ordering;
 use attache_conn::{IncomingRequest, Responder};
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{self, ProtocolVersion};
-use attache_wire::{Json, Request, v2};
+use attache_wire::{Fields, Json, v2};
 
 use super::builder::{Services, Start};
 use super::client::{ClientHandle, ClientInfo};
-use super::core::{Answer, Core, Failing};
+use super::core::Core;
 use super::handle::SessionHandle;
 use super::method::Method;
 use super::open::{self, Open, OpenReply, Opening, method_not_found};
-use super::session::OpenRequest;
+use super::session::{BoxFuture, OpenRequest};
 use super::{dispatch, initialize, manage, options};
 use crate::id::unique_id;
 use crate::{Error, Result};
@@ -36,8 +37,10 @@ pub(super) static METHODS: &[Method] = &[
     Method::new("session/prompt", dispatch::prompt),
     Method::new("session/new", open::serve::<v2::NewSessionRequest>).after_login(),
     Method::new("session/resume", resume).after_login(),
-    Method::new("session/close", close),
-    Method::new("session/set_config_option", |core, _, request| core.answer(request, set_config_option)),
+    Method::new("session/close", open::close),
+    Method::new("session/set_config_option", |core, client, request| {
+        core.answer(request, |core, request| set_config_option(core, client, request));
+    }),
     Method::new("session/list", |core, _, request| core.answer(request, list)).after_login(),
     Method::new("session/delete", |core, _, request| core.answer(request, manage::delete))
         .if_installed(|services| services.delete.is_some())
@@ -62,12 +65,6 @@ pub(super) static UNSTABLE: &[Method] = &[
         .after_login(),
 ];
 
-/// The version that a client offers, or `None` if that cannot be read.
-pub(super) fn offered(params: &str) -> Option<u16> {
-    let members: attache_wire::Fields<Json> = serde_json::from_str(params).ok()?;
-    members.get("protocolVersion")?.parse().ok()
-}
-
 /// `initialize` of a client that offers version 2 or a newer one.
 pub(super) fn initialize(core: &Core, request: v2::InitializeRequest, responder: Responder) {
     let capabilities = convert::client_capabilities(request.capabilities);
@@ -90,7 +87,7 @@ pub(super) fn read_initialize(
         let read = attache_wire::decode::<v2::InitializeRequest>(params);
         read.or_else(|error| {
             let later = (offered > ProtocolVersion::V2.0).then(|| {
-                let members: attache_wire::Fields<Json> = attache_wire::decode(params).ok()?;
+                let members: Fields<Json> = attache_wire::decode(params).ok()?;
                 let capabilities: Option<v2::ClientCapabilities> =
                     members.get("capabilities").and_then(|value| value.parse().ok());
                 let unknown = v2::Implementation::new("unknown", "unknown");
@@ -224,51 +221,46 @@ fn resume(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) 
         if request.replay_from.is_some() {
             return Err(Error::invalid_params("this agent cannot replay sessions"));
         }
-        let settings = manage::visible_settings(&core, &entry);
+        let options = options::visible(entry.state().settings(), &client).unwrap_or_default();
         client.send_state(&entry.id, entry.turn_state()); // V2-27
-        let options = settings.and_then(|settings| settings.options).unwrap_or_default();
         Ok(v2::ResumeSessionResponse::new().config_options(convert::options(&options)))
     });
 }
 
-// V2-28: like in version 1. V2-29: an unknown session counts as closed.
-fn close(core: &Arc<Core>, _: ClientHandle, request: IncomingRequest<'_>) {
-    let Some((request, responder)) = super::read_strict::<v2::CloseSessionRequest>(request) else { return };
-    let ended = core.sessions.remove(&request.session_id).map(|entry| core.end(entry));
-    let failing = Failing { method: v2::CloseSessionRequest::METHOD, session: Some(request.session_id) };
-    core.answer_later(failing, responder, async move {
-        if let Some(ended) = ended {
-            ended.await;
-        }
-        Ok(Box::new(|responder: Responder| responder.ok(&v2::CloseSessionResponse::new())) as Answer)
-    });
-}
-
-// V2-40: the value names its type. The option that stands for the modes sets the mode.
-async fn set_config_option(
+/// Sets an option. The one that stands for the modes sets the mode. A plain function, because changes happen in wire order
+/// only if dispatch enqueues them.
+// V2-40: the value names its type.
+fn set_config_option(
     core: Arc<Core>,
+    client: ClientHandle,
     request: v2::SetSessionConfigOptionRequest,
-) -> Result<v2::SetSessionConfigOptionResponse> {
-    let entry = core.session(&request.session_id)?;
+) -> BoxFuture<'static, Result<v2::SetSessionConfigOptionResponse>> {
+    let entry = match core.session(&request.session_id) {
+        Ok(entry) => entry,
+        Err(error) => return Box::pin(ready(Err(error))),
+    };
     let modes = request.config_id == *MODE && options::modes_as_option(entry.state().settings()).is_some();
-    let options = match request.value {
+    let value = match request.value {
         v2::SessionConfigOptionValue::Id(value) if modes => {
             let request = v1::SetSessionModeRequest::new(request.session_id, value.as_str());
-            manage::set_mode(core.clone(), request).await?;
-            manage::visible_settings(&core, &entry).and_then(|settings| settings.options).unwrap_or_default()
+            let setting = manage::set_mode(core, request);
+            return Box::pin(async move {
+                setting.await?;
+                let options = options::visible(entry.state().settings(), &client).unwrap_or_default();
+                Ok(v2::SetSessionConfigOptionResponse::new(convert::options(&options)))
+            });
         }
-        value => {
-            let value = match value {
-                v2::SessionConfigOptionValue::Id(value) => v1::SessionConfigOptionValue::ValueId(value),
-                v2::SessionConfigOptionValue::Boolean(flag) => v1::SessionConfigOptionValue::Boolean(flag),
-                _ => return Err(Error::invalid_params("this kind of value is not known")), // V2-25
-            };
-            let request =
-                v1::SetSessionConfigOptionRequest::new(request.session_id, request.config_id, value);
-            manage::set_config_option(core, request).await?.config_options
-        }
+        v2::SessionConfigOptionValue::Id(value) => v1::SessionConfigOptionValue::ValueId(value),
+        v2::SessionConfigOptionValue::Boolean(flag) => v1::SessionConfigOptionValue::Boolean(flag),
+        // V2-25
+        _ => return Box::pin(ready(Err(Error::invalid_params("this kind of value is not known")))),
     };
-    Ok(v2::SetSessionConfigOptionResponse::new(convert::options(&options)))
+    let request = v1::SetSessionConfigOptionRequest::new(request.session_id, request.config_id, value);
+    let setting = manage::set_config_option(core, request);
+    Box::pin(async move {
+        let options = setting.await?.config_options;
+        Ok(v2::SetSessionConfigOptionResponse::new(convert::options(&options)))
+    })
 }
 
 // V2-05: every agent lists. One that stores nothing has nothing to list.

@@ -1,4 +1,4 @@
-//! Patches in git's format.
+//! Patches in git's format. Written by hand: one hunk needs no diff library, which every user of this crate would build.
 
 /// Lines around a change.
 const CONTEXT: usize = 3;
