@@ -86,13 +86,43 @@ fn is_word_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_-.+/~%".contains(c)
 }
 
-fn looks_secret(word: &str) -> bool {
+fn is_token(word: &str) -> bool {
     let fits = |(prefix, least): &(&str, usize)| word.len() >= *least && word.starts_with(prefix);
+    // A signed token has three parts; base64 of other JSON begins in the same way.
     PREFIXES.iter().any(fits)
-        // A signed token has three parts; base64 of other JSON begins in the same way.
         || (word.len() >= 40 && word.starts_with("eyJ") && word.matches('.').count() >= 2)
-        // Part of an address or of a path, where the token is only the last piece.
-        || word.rsplit_once('/').is_some_and(|(_, last)| last != word && looks_secret(last))
+}
+
+/// Whether more letters can make a token of this word, or whether it is one by now.
+fn may_become_token(word: &str) -> bool {
+    let begins = |prefix: &str| prefix.starts_with(word) || word.starts_with(prefix);
+    begins("eyJ") || PREFIXES.iter().any(|(prefix, _)| begins(prefix))
+}
+
+/// The parts of a path or an address after its first, with their places.
+fn later_segments(word: &str) -> impl Iterator<Item = (usize, &str)> {
+    let starts = word.match_indices('/').map(|(slash, _)| slash + 1);
+    starts.map(|start| (start, word[start..].split('/').next().unwrap_or_default()))
+}
+
+/// The place where a token begins that reaches to the end of the word: the word itself, or a segment of a path.
+fn token_start(word: &str) -> Option<usize> {
+    if is_token(word) {
+        return Some(0);
+    }
+    later_segments(word).find(|(_, segment)| is_token(segment)).map(|(start, _)| start)
+}
+
+/// The place from which on a word without an end may be, or become, a token.
+fn open_token_start(word: &str) -> usize {
+    if may_become_token(word) {
+        return 0;
+    }
+    let may_become = |(start, segment): &(usize, &str)| match start + segment.len() == word.len() {
+        true => may_become_token(segment),
+        false => is_token(segment),
+    };
+    later_segments(word).find(may_become).map_or(word.len(), |(start, _)| start)
 }
 
 /// What counts as a secret.
@@ -102,13 +132,6 @@ pub(super) enum Level {
     Names,
     /// Only what looks like a secret by itself: tokens of known forms, private keys, passwords in addresses.
     Tokens,
-}
-
-/// Whether more letters can make a token of this word, or whether it is one by now.
-fn may_become_token(word: &str) -> bool {
-    // In a path, the token may only begin.
-    let begins = |prefix: &str| prefix.starts_with(word) || word.starts_with(prefix);
-    word.contains('/') || begins("eyJ") || PREFIXES.iter().any(|(prefix, _)| begins(prefix))
 }
 
 /// The text without what is recognised, or `None` if there is nothing.
@@ -186,6 +209,9 @@ impl Scan {
                 continue;
             }
             let after_colon = if at == 0 { self.colon } else { text[..at].ends_with(':') };
+            if starts && more && after_colon && rest == "/" {
+                break;
+            }
             if let Some(address) = rest.strip_prefix("//").filter(|_| starts && after_colon) {
                 if more && rest.len() < LONGEST_WORD && authority(address) == address.len() {
                     break;
@@ -197,29 +223,32 @@ impl Scan {
                     continue;
                 }
             }
-            let is_open = more && word == rest.len() && self.open.len() + word < LONGEST_WORD;
+            let released = self.open.len();
+            let is_open = more && word == rest.len() && released + word < LONGEST_WORD;
+            if is_open && self.before.is_joined() {
+                break;
+            }
             if is_open || !starts {
                 self.open.push_str(&rest[..word]);
             }
-            if is_open && (self.before.is_joined() || may_become_token(&self.open)) {
-                self.open.truncate(self.open.len() - word);
-                break;
-            }
-            at += word;
             if is_open {
+                let certain = open_token_start(&self.open).max(released);
+                self.open.truncate(certain);
+                at += certain - released;
                 break;
             }
-            let is_secret = match starts {
+            let secret = match starts {
                 true => self.word_ends(&rest[..word]),
                 false => {
                     let whole = std::mem::take(&mut self.open);
                     self.word_ends(&whole)
                 }
             };
-            if is_secret {
-                hide(at - word, at);
+            if let Some(start) = secret {
+                hide(at + start.saturating_sub(released), at + word);
                 self.inside = more && word == rest.len();
             }
+            at += word;
         }
         if at > 0 {
             self.colon = text[..at].ends_with(':');
@@ -227,18 +256,18 @@ impl Scan {
         at
     }
 
-    /// Whether a word is a secret.
-    fn word_ends(&mut self, word: &str) -> bool {
+    /// The place in a word where a secret begins that reaches to its end.
+    fn word_ends(&mut self, word: &str) -> Option<usize> {
         if is_scheme(word) && !self.before.is_none() && self.level == Level::Names {
             self.before = Before { name: true, joined: true, ..Before::default() };
-            false
-        } else if looks_secret(word) || self.before.wants(word) {
-            self.before = Before::default();
-            true
-        } else {
-            self.before = Before::word(word, self.level);
-            false
+            return None;
         }
+        let secret = if self.before.wants(word) { Some(0) } else { token_start(word) };
+        self.before = match secret {
+            Some(_) => Before::default(),
+            None => Before::word(word, self.level),
+        };
+        secret
     }
 }
 

@@ -207,6 +207,8 @@ fn a_secret_in_two_pieces_is_found() {
         "git clone https://user:pw@host.org/path",
         "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nrest",
         "tool --token abcdef --verbose",
+        "password/sk-0a0aaa0aaa000a00a0",
+        "see https://host.org/sk-0a0aaa0aaa000a00a0/v1?x and a/b/c/",
         "nothing to hide: token by token, é and ü",
     ] {
         let whole = mask.text(text).into_owned();
