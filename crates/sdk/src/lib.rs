@@ -96,6 +96,7 @@ struct Readme;
 pub mod agent;
 mod check;
 pub mod client;
+mod edit;
 mod error;
 mod extension;
 mod id;
@@ -116,6 +117,7 @@ pub use attache_rpc::{ErrorObject, code};
 pub use attache_wire as wire;
 pub use attache_wire::v1::{ContentBlock, SessionId, StopReason};
 pub use attache_wire::{Json, Meta, Notification, Patch, Request};
+pub use edit::{Edit, EditOperation};
 pub use error::{Error, Result};
 #[doc(hidden)]
 pub use extension::__private;

@@ -1,7 +1,7 @@
 //! Session updates in the form of version 2, written straight from the model.
 
 use attache_wire::v1::{
-    ContentBlock, ContentChunk, Diff, MessageId, Plan, PlanEntry, RequestPermissionRequest, SessionId,
+    ContentBlock, ContentChunk, MessageId, Plan, PlanEntry, RequestPermissionRequest, SessionId,
     SessionUpdate, ToolCall, ToolCallContent, ToolCallUpdate,
 };
 use attache_wire::{Meta, v2};
@@ -10,7 +10,7 @@ use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
 use super::super::client::TextBlock;
 use super::convert;
-use super::patch;
+use crate::Edit;
 use crate::id::unique_id;
 
 /// The plan of agents that have one plan.
@@ -220,25 +220,13 @@ impl Serialize for Contents<'_> {
         for content in self.0 {
             match content {
                 ToolCallContent::Diff(diff) => {
-                    list.serialize_element(&v2::ToolCallContent::Diff(diff_to_v2(diff)))?;
+                    list.serialize_element(&v2::ToolCallContent::Diff(Edit::from_v1(diff).to_v2()))?;
                 }
                 other => list.serialize_element(other)?,
             }
         }
         list.end()
     }
-}
-
-// V2-33: the operation, and a patch that is computed from the two texts.
-fn diff_to_v2(diff: &Diff) -> v2::Diff {
-    let change = match diff.old_text {
-        Some(_) => v2::DiffChange::modify(diff.path.clone()),
-        None => v2::DiffChange::add(diff.path.clone()),
-    };
-    let patch = patch::git_patch(&diff.path, diff.old_text.as_deref(), &diff.new_text);
-    v2::Diff::new([change.file_type("text")])
-        .patch(patch.map(|text| v2::DiffPatch::new(v2::DiffPatchFormat::GitPatch, text)))
-        .meta(diff.meta.clone())
 }
 
 fn plan_items<S: Serializer>(plan: &Plan, serializer: S) -> Result<S::Ok, S::Error> {

@@ -3,7 +3,6 @@
 
 mod convert;
 mod encode;
-mod patch;
 
 use std::future::ready;
 use std::path::PathBuf;
