@@ -1,10 +1,16 @@
-//! Judges agents, clients and recordings by the rules of the Agent Client Protocol, version 1.
+//! Judges agents, clients and recordings by the rules of the Agent Client Protocol.
 //!
 //! Rules are data ([`rules`]), and a conversation is a [`Trace`]. Two kinds of judges work on it:
 //! *watchers* ([`judge`]) look at every message of any conversation; *scenarios* ([`Scenario`])
 //! lead a conversation to exercise rules, on a [`Stage`] where the checker plays the other role.
 //! [`run::run`] runs scenarios against a [`Target`] and returns a [`Report`](run::Report), which
 //! [`report`] prints.
+//!
+//! A conversation has one [`Version`], the negotiated one. A rule declares the versions that it is
+//! for ([`Rule::versions`]), a scenario those that it can lead; findings about a rule of another
+//! version are dropped in one place each, by [`judge::judge`] and by the stage. JSON-RPC, lines,
+//! extensions and initialization are the same in both versions and share rules, scenarios and
+//! watchers. Turns differ: version 2 has `scenarios/…/v2/` and `judge/v2/`.
 //!
 //! Reading order: `rules.rs`, `trace.rs`, `judge/` (`message.rs`, `event_log.rs`, then a watcher),
 //! `target.rs`, `stage/`, `scenarios/`, `run.rs`.
@@ -26,6 +32,7 @@ pub mod show;
 pub mod stage;
 pub mod target;
 pub mod trace;
+mod version;
 
 pub use judge::{Finding, Findings, Message, Verdict, Watcher};
 pub use role::Role;
@@ -34,3 +41,4 @@ pub use scenarios::{Scenario, scenarios};
 pub use stage::{Stage, Step, Stop};
 pub use target::{BoxFuture, Connection, Need, StartOptions, Target};
 pub use trace::{Entry, EntryKind, Header, LineEnd, Trace};
+pub use version::Version;

@@ -6,7 +6,8 @@
 //! - `side`: A agent, C client, B both, T transport, P proxy;
 //! - `level`, and `keyword`: whether the source uses the level's own word;
 //! - `observable`: whether the peer can see that the rule is kept;
-//! - `checked`: whether this crate judges the rule. It judges those of version 1 over stdio;
+//! - `checked`: whether this crate judges the rule. It judges those about stdio;
+//! - `versions`: the versions of the protocol that the rule is for, `[1]` if absent;
 //! - `when`: the capability whose advertisement makes the rule binding, `agent.…` or `client.…`;
 //! - `why_not` and `why_not_client`: why no conversation over stdio can show the rule. Such a rule
 //!   is never exercised and is left out of the coverage.
@@ -16,7 +17,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::Role;
+use crate::{Role, Version};
 
 /// How strong a rule is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -121,6 +122,9 @@ pub struct Rule {
     /// case, or in its schema.
     pub keyword: bool,
     checked: bool,
+    /// The versions of the protocol that the rule is for.
+    #[serde(default = "first", deserialize_with = "versions")]
+    pub versions: &'static [Version],
     /// The capability whose advertisement makes the rule binding: `agent.loadSession`,
     /// `client.terminal`.
     #[serde(default, deserialize_with = "leak_some")]
@@ -137,6 +141,11 @@ impl Rule {
     /// Whether the rule binds peers in `role`.
     pub fn binds(&self, role: Role) -> bool {
         self.roles.contains(&role)
+    }
+
+    /// Whether the rule is one of this version of the protocol.
+    pub fn is_of(&self, version: Version) -> bool {
+        self.versions.contains(&version)
     }
 
     /// The name of the bound role, or `both`.
@@ -187,6 +196,11 @@ pub fn get(id: &str) -> Option<&'static Rule> {
     INDEX.get(id).copied()
 }
 
+/// Whether the checked rule with this id is one of this version of the protocol.
+pub fn is_of(id: &str, version: Version) -> bool {
+    get(id).is_some_and(|rule| rule.is_of(version))
+}
+
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     // A line that does not parse is left out; a test compares the counts.
     let rules =
@@ -201,6 +215,19 @@ fn leak<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
 
 fn leak_some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static str>, D::Error> {
     leak(from).map(Some)
+}
+
+fn first() -> &'static [Version] {
+    &[Version::V1]
+}
+
+fn versions<'de, D: Deserializer<'de>>(from: D) -> Result<&'static [Version], D::Error> {
+    Ok(match Vec::<u64>::deserialize(from)?.as_slice() {
+        [1] => &[Version::V1],
+        [2] => &[Version::V2],
+        [1, 2] => &Version::ALL,
+        other => return Err(serde::de::Error::custom(format!("unknown versions {other:?}"))),
+    })
 }
 
 fn roles<'de, D: Deserializer<'de>>(from: D) -> Result<&'static [Role], D::Error> {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::judge::{Finding, Verdict};
 use crate::prompts::Prompts;
 use crate::rules::{Rule, Tier};
-use crate::{BoxFuture, Role, Scenario, Stop, Target, Trace};
+use crate::{BoxFuture, Role, Scenario, Stop, Target, Trace, Version};
 use scenario_run::ScenarioRun;
 
 /// What to run, and how.
@@ -22,6 +22,8 @@ use scenario_run::ScenarioRun;
 pub struct Options {
     /// The role of the peer under test.
     pub role: Role,
+    /// The version of the protocol.
+    pub version: Version,
     /// Only these rules; all if empty.
     pub only: Vec<String>,
     /// Only these scenarios; all if empty.
@@ -41,10 +43,11 @@ pub struct Options {
 }
 
 impl Options {
-    /// All scenarios for this role, those with faults left out.
+    /// All scenarios for this role in version 1, those with faults left out.
     pub fn new(role: Role) -> Options {
         Options {
             role,
+            version: Version::V1,
             only: Vec::new(),
             scenarios: Vec::new(),
             tiers: Vec::new(),
@@ -114,6 +117,8 @@ pub enum Conclusion {
 pub struct Report {
     /// The judged role; `None` if both roles of a recording were judged.
     pub role: Option<Role>,
+    /// The version of the protocol whose rules were judged.
+    pub version: Version,
     /// The command of the target.
     pub command: Vec<String>,
     /// The rules, in the order of the list.
@@ -196,7 +201,9 @@ async fn first<T>(running: &mut Vec<(usize, BoxFuture<'_, T>)>) -> (usize, T) {
 /// Returns the scenarios that the options select. Rules that only watchers judge can show in any of
 /// them.
 pub fn choose(options: &Options) -> Vec<Scenario> {
-    let all = crate::scenarios(options.role).into_iter().filter(|scenario| options.faults || !scenario.fault);
+    let all = crate::scenarios(options.role).into_iter().filter(|scenario| {
+        scenario.versions.contains(&options.version) && (options.faults || !scenario.fault)
+    });
     let wanted = |scenario: &Scenario| {
         options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == scenario.name)
     };

@@ -1,12 +1,13 @@
-//! The shapes of messages: a small JSON Schema validator and the schema of version 1.
+//! The shapes of messages: a small JSON Schema validator and the schemas of both versions.
 //!
-//! `schema/v1.json` is the protocol's published schema (unstable parts included, Apache-2.0)
-//! without descriptions. `methods` lists for each method the receiver (`to`) and the definitions of
+//! `schema/v1.json` and `schema/v2.json` are the protocol's published schemas (unstable parts
+//! included, Apache-2.0) without descriptions. `methods` lists for each method the receiver (`to`) and the definitions of
 //! its `params`, `result` and, for a notification, `note`. The validator supports only the keywords
-//! of that file.
+//! of these files.
 //!
 //! It reports the first place where a value does not fit, and unknown members. The latter fit the
-//! schema (receivers ignore them), but EXT-02 forbids them.
+//! schema (receivers ignore them), but EXT-02 forbids them. In open unions and enums of version 2 it
+//! also reports values that neither the schema nor an underscore allows (V2-22).
 
 mod validate;
 
@@ -15,7 +16,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::Role;
+use crate::{Role, Version};
 
 /// The first place where a value does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,21 +120,33 @@ pub struct Validated {
     pub extras: Vec<Extra>,
     /// The definitions that occur in it.
     pub met: BTreeSet<&'static str>,
+    /// Values of open unions and enums that are not in the schema, each with its place.
+    pub unknown: Vec<(String, String)>,
 }
 
 /// A method of the protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Method {
     entry: &'static Value,
+    schema: &'static Value,
 }
 
-static SCHEMA: LazyLock<Value> =
-    LazyLock::new(|| serde_json::from_str(include_str!("../schema/v1.json")).unwrap_or_default());
+fn schema(version: Version) -> &'static Value {
+    static V1: LazyLock<Value> =
+        LazyLock::new(|| serde_json::from_str(include_str!("../schema/v1.json")).unwrap_or_default());
+    static V2: LazyLock<Value> =
+        LazyLock::new(|| serde_json::from_str(include_str!("../schema/v2.json")).unwrap_or_default());
+    match version {
+        Version::V1 => &V1,
+        Version::V2 => &V2,
+    }
+}
 
 impl Method {
-    /// The method of this name, if version 1 has one.
-    pub fn of(name: &str) -> Option<Method> {
-        SCHEMA["methods"].get(name).map(|entry| Method { entry })
+    /// The method of this name, if the version has one.
+    pub fn of(version: Version, name: &str) -> Option<Method> {
+        let schema = schema(version);
+        schema["methods"].get(name).map(|entry| Method { entry, schema })
     }
 
     /// Whether `role` may send it. Some go either way.
@@ -179,7 +192,7 @@ impl Method {
     fn fits(&self, part: &str, value: &Value) -> Result<Validated, Fault> {
         let Some(name) = self.entry[part].as_str() else { return Ok(Validated::default()) };
         let nothing = Value::Object(serde_json::Map::new());
-        validate(name, if value.is_null() { &nothing } else { value })
+        validate_in(self.schema, name, if value.is_null() { &nothing } else { value })
     }
 }
 
@@ -187,14 +200,18 @@ impl Method {
 ///
 /// # Errors
 /// The first place that does not fit.
-pub fn validate(definition: &str, value: &Value) -> Result<Validated, Fault> {
-    match SCHEMA["$defs"].as_object().and_then(|all| all.get_key_value(definition)) {
-        Some((name, schema)) => validate::validate(&SCHEMA["$defs"], name, schema, value),
+pub fn validate(version: Version, definition: &str, value: &Value) -> Result<Validated, Fault> {
+    validate_in(schema(version), definition, value)
+}
+
+fn validate_in(schema: &'static Value, definition: &str, value: &Value) -> Result<Validated, Fault> {
+    match schema["$defs"].as_object().and_then(|all| all.get_key_value(definition)) {
+        Some((name, inner)) => validate::validate(&schema["$defs"], name, inner, value),
         None => Ok(Validated::default()),
     }
 }
 
 /// Whether the schema has a definition of this name.
-pub fn has(definition: &str) -> bool {
-    SCHEMA["$defs"].get(definition).is_some()
+pub fn has(version: Version, definition: &str) -> bool {
+    schema(version)["$defs"].get(definition).is_some()
 }

@@ -76,9 +76,6 @@ impl Watcher for CapabilityUse {
     }
 
     fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
-        if log.is_later() {
-            return;
-        }
         match message.from {
             Role::Client => client(log, message, out),
             Role::Agent => agent(log, message, out),

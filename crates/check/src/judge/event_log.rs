@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{Kind, Message};
-use crate::Role;
+use crate::{Role, Version};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,10 +148,15 @@ impl EventLog {
 
     /// The capabilities of `role`; null if unknown.
     pub fn capabilities(&self, role: Role) -> &Value {
-        match (role, &self.initialize) {
-            (Role::Agent, _) => &self.initialized["agentCapabilities"],
-            (Role::Client, Some(asked)) => &asked.params["clientCapabilities"],
-            (Role::Client, None) => &Value::Null,
+        let (stated, old) = match (role, &self.initialize) {
+            (Role::Agent, _) => (&self.initialized, "agentCapabilities"),
+            (Role::Client, Some(asked)) => (&asked.params, "clientCapabilities"),
+            (Role::Client, None) => return &Value::Null,
+        };
+        // A peer that names version 2 in the words of version 1 is understood too.
+        match &stated["capabilities"] {
+            Value::Object(_) if self.version() == Version::V2 => &stated["capabilities"],
+            _ => &stated[old],
         }
     }
 
@@ -168,9 +173,23 @@ impl EventLog {
         announces(Role::Agent) || announces(Role::Client)
     }
 
-    /// Whether a later version was negotiated, whose messages have other shapes.
-    pub fn is_later(&self) -> bool {
-        is_later(&self.initialized)
+    /// The negotiated version; before the answer to `initialize` the one that the client offers.
+    pub fn version(&self) -> Version {
+        match &self.initialize {
+            Some(asked) if self.initialized.is_null() => Version::of_json(&asked.params["protocolVersion"]),
+            _ => Version::of_json(&self.initialized["protocolVersion"]),
+        }
+    }
+
+    /// The version that `message` is judged by. Both messages of the negotiation name their own.
+    pub fn version_at(&self, message: &Message) -> Version {
+        if message.asks("initialize") {
+            return Version::of_json(&message.params()["protocolVersion"]);
+        }
+        match self.result_of(message, "initialize") {
+            Some((_, result)) => Version::of_json(&result["protocolVersion"]),
+            None => self.version(),
+        }
     }
 
     /// The open request that a response answers, and the outcome.
@@ -388,11 +407,6 @@ impl EventLog {
             _ => {}
         }
     }
-}
-
-/// Whether a result of `initialize` names a later version than ours.
-pub(crate) fn is_later(initialized: &Value) -> bool {
-    initialized["protocolVersion"].as_u64().is_some_and(|version| version > 1)
 }
 
 impl Session {

@@ -5,7 +5,7 @@
 //! and `client/` hold the rest by topic. [`Watcher::rules`] lists the rules of a watcher.
 //!
 //! Watchers judge both roles. [`judge`] then drops the findings about the checker's own messages,
-//! which are often wrong on purpose.
+//! which are often wrong on purpose, and those about rules of another version than the negotiated.
 
 pub mod agent;
 mod capability_use;
@@ -25,7 +25,7 @@ pub(crate) use order::is_conversation;
 use std::collections::HashSet;
 
 use crate::trace::EntryKind;
-use crate::{Role, Trace};
+use crate::{Role, Trace, Version, rules};
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,12 @@ pub trait Watcher {
     /// The rules that it can judge.
     fn rules(&self) -> &'static [&'static str];
 
+    /// The versions of conversations that it looks at: those of its rules.
+    fn versions(&self) -> Vec<Version> {
+        let has = |version: &Version| self.rules().iter().any(|id| rules::is_of(id, *version));
+        Version::ALL.into_iter().filter(has).collect()
+    }
+
     /// Judges a message. `log` is the state *before* it, so a watcher sees both the old and the new
     /// status of a tool call.
     fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings);
@@ -141,23 +147,37 @@ pub fn watchers(role: Option<Role>) -> Vec<Box<dyn Watcher>> {
 
 /// Returns the findings of all watchers about a conversation, or only those about one role.
 pub fn judge(trace: &Trace, role: Option<Role>) -> Vec<Finding> {
+    judge_version(trace, role).0
+}
+
+/// Like [`judge`], with the version that the conversation negotiated.
+pub fn judge_version(trace: &Trace, role: Option<Role>) -> (Vec<Finding>, Version) {
     let mut log = EventLog::default();
     let mut out = Findings::default();
-    let mut watchers = watchers(role);
+    let mut watchers: Vec<(Vec<Version>, Box<dyn Watcher>)> =
+        watchers(role).into_iter().map(|watcher| (watcher.versions(), watcher)).collect();
     let mut closed = false;
     for (index, entry) in trace.entries.iter().enumerate() {
         match &entry.kind {
             EntryKind::Line { from, text, end } => {
                 let message = Message::read(index, entry.at, *from, text, *end);
-                watchers.iter_mut().for_each(|watcher| watcher.observe(&log, &message, &mut out));
+                let version = log.version_at(&message);
+                for (_, watcher) in watchers.iter_mut().filter(|(versions, _)| versions.contains(&version)) {
+                    watcher.observe(&log, &message, &mut out);
+                }
                 log.take(&message);
             }
             EntryKind::Closed { .. } | EntryKind::Exit { .. } => closed = true,
             EntryKind::Stderr(_) | EntryKind::Note(_) => {}
         }
     }
-    watchers.iter_mut().for_each(|watcher| watcher.end(&log, closed, &mut out));
+    let version = log.version();
+    for (_, watcher) in watchers.iter_mut().filter(|(versions, _)| versions.contains(&version)) {
+        watcher.end(&log, closed, &mut out);
+    }
     let mut list = out.into_list();
-    list.retain(|finding| role.is_none_or(|role| finding.role == role));
-    list
+    list.retain(|finding| {
+        role.is_none_or(|role| finding.role == role) && rules::is_of(finding.rule, version)
+    });
+    (list, version)
 }

@@ -53,7 +53,7 @@ fn client(log: &EventLog, message: &Message, out: &mut Findings) {
         out.check("SESS-01", message, ready, || format!("`{method}` before initialization is finished"));
         return;
     }
-    if !session || Method::of(method).is_none() || method == "session/cancel" {
+    if !session || Method::of(log.version(), method).is_none() || method == "session/cancel" {
         return;
     }
     let id = params["sessionId"].as_str().unwrap_or_default();
@@ -72,7 +72,7 @@ fn client(log: &EventLog, message: &Message, out: &mut Findings) {
 fn agent(log: &EventLog, message: &Message, out: &mut Findings) {
     let Some((method, _)) = message.call(Role::Agent) else { return };
     let began = log.open.iter().chain(&log.done).any(|asked| asked.method.starts_with("session/"));
-    if log.initialized.is_null() && !began && Method::of(method).is_some() {
+    if log.initialized.is_null() && !began && Method::of(log.version(), method).is_some() {
         out.fail("INIT-10", message, format!("`{method}` is sent before `initialize` is answered"));
     }
 }

@@ -1,12 +1,11 @@
-//! The shapes of messages and the names of methods.
+//! The shapes of messages and the names of methods, in version 1.
 //!
 //! A value that does not fit breaks the rule about its type, by the table below, or else INIT-10:
 //! both sides follow the negotiated version.
 
-use super::event_log::is_later;
 use super::{EventLog, Findings, Kind, Message, Watcher};
-use crate::rules;
 use crate::schema::{Fault, FaultKind, JsonType, Method, Validated};
+use crate::{Version, rules};
 
 /// The rule about a definition. The innermost definition that is listed counts.
 const ABOUT: &[(&str, &str)] = &[
@@ -130,11 +129,11 @@ impl Watcher for Shape {
         &RULES
     }
 
+    fn versions(&self) -> Vec<Version> {
+        vec![Version::V1]
+    }
+
     fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
-        let answers_later = log.result_of(message, "initialize").is_some_and(|(_, result)| is_later(result));
-        if log.is_later() || answers_later {
-            return;
-        }
         match &message.kind {
             Kind::Request { method, params, .. } => {
                 if let Some(known) = named(message, method, out)
@@ -152,7 +151,7 @@ impl Watcher for Shape {
             }
             _ => {
                 if let Some((asked, Ok(result))) = log.response(message)
-                    && let Some(known) = Method::of(&asked.method)
+                    && let Some(known) = Method::of(Version::V1, &asked.method)
                 {
                     fitted(message, &format!("the result of {}", asked.method), known.result(result), out);
                 }
@@ -167,7 +166,7 @@ fn named(message: &Message, method: &str, out: &mut Findings) -> Option<Method> 
         out.pass("EXT-05", message);
         return None;
     }
-    let Some(known) = Method::of(method) else {
+    let Some(known) = Method::of(Version::V1, method) else {
         let older = OLDER_METHODS.contains(&method)
             || OLDER_FAMILIES.iter().any(|family| method.starts_with(family))
             || method.starts_with("$/");
@@ -269,11 +268,11 @@ mod tests {
     #[test]
     fn the_table_names_definitions_and_rules_that_exist() {
         for (definition, rule) in ABOUT {
-            assert!(schema::has(definition), "no definition {definition}");
+            assert!(schema::has(Version::V1, definition), "no definition {definition}");
             assert!(rules::get(rule).is_some(), "no rule {rule}");
         }
         for (definition, member) in OLDER {
-            assert!(schema::has(definition), "no definition {definition} for {member}");
+            assert!(schema::has(Version::V1, definition), "no definition {definition} for {member}");
         }
     }
 }

@@ -18,6 +18,7 @@ pub fn json(report: &Report) -> Value {
     json!({
         "attache": "check",
         "version": 1,
+        "protocol": report.version.number(),
         "party": report.role.map(|role| role.name()),
         "command": report.command,
         "conclusion": conclusion,

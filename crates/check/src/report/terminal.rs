@@ -7,7 +7,7 @@ use crate::judge::Finding;
 use crate::rules::{Rule, Tier};
 use crate::run::{Outcome, Report, Status};
 use crate::trace::EntryKind;
-use crate::{Role, rules};
+use crate::{Role, Version, rules};
 
 /// How much of a report is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,11 @@ const SHOWN: usize = 3;
 
 /// The report as lines.
 pub fn terminal(report: &Report, look: Look) -> Vec<Line> {
-    let title = format!("attache check {} {}", judged(report.role), report.command.join(" "));
+    let version = match report.version {
+        Version::V1 => "",
+        Version::V2 => " --protocol 2",
+    };
+    let title = format!("attache check {}{version} {}", judged(report.role), report.command.join(" "));
     let mut out = vec![Line::new(Emphasis::Strong, title.trim_end())];
     for tier in Tier::ALL {
         let failed: Vec<&Outcome> =
@@ -260,6 +264,10 @@ pub fn explain(rule: &Rule, look: Look) -> Vec<Line> {
     }
     put(String::new());
     put(format!("  binds:    {}", rule.side()));
+    if rule.versions != [Version::V1] {
+        let versions: Vec<String> = rule.versions.iter().map(Version::to_string).collect();
+        put(format!("  versions: {}", versions.join(", ")));
+    }
     if let Some(when) = rule.when {
         put(format!("  once:     `{when}` is advertised"));
     }
@@ -286,16 +294,18 @@ pub fn explain(rule: &Rule, look: Look) -> Vec<Line> {
     out
 }
 
-/// The scenarios of a side, for `--list`.
-pub fn list(role: Role, look: Look) -> Vec<Line> {
+/// The scenarios of a side in this version, for `--list`.
+pub fn list(role: Role, version: Version, look: Look) -> Vec<Line> {
     let mut out = Vec::new();
-    for scenario in crate::scenarios(role) {
+    let all = crate::scenarios(role).into_iter();
+    for scenario in all.filter(|scenario| scenario.versions.contains(&version)) {
         let faults = if scenario.fault { " (with --faults)" } else { "" };
         out.push(Line::new(Emphasis::Strong, format!("{}{faults}", scenario.name)));
         for line in wrapped(scenario.about, look.width.saturating_sub(4)) {
             out.push(format!("    {line}").into());
         }
-        let known: Vec<&str> = scenario.rules.iter().copied().filter(|id| rules::get(id).is_some()).collect();
+        let known: Vec<&str> =
+            scenario.rules.iter().copied().filter(|id| rules::is_of(id, version)).collect();
         for line in wrapped(&known.join(" "), look.width.saturating_sub(4)) {
             out.push(Line::new(Emphasis::Weak, format!("    {line}")));
         }

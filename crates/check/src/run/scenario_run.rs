@@ -74,6 +74,7 @@ async fn drive(
     let peer = target.open(&fresh).await.map_err(|error| Stop::Broken(error.to_string()))?;
     let setup = StageConfig {
         plays: scenario.judges.other(),
+        version: options.version,
         deadline: options.deadline,
         prompts: options.prompts.clone(),
         // Scenarios about authentication log in themselves.

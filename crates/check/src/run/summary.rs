@@ -9,14 +9,17 @@ use super::{Conclusion, Options, Outcome, Report, ScenarioResult, Status};
 use crate::judge::{self, Finding, Verdict};
 use crate::rules::{self, Rule};
 use crate::trace::EntryKind;
-use crate::{Role, Scenario, Stop, Trace};
+use crate::{Role, Scenario, Stop, Trace, Version};
 
 /// The most failures of one rule in a report.
 const KEPT: usize = 20;
 
 pub(super) fn summarize(command: Vec<String>, options: &Options, played: Vec<ScenarioRun>) -> Report {
-    let wanted = rules::all().iter().filter(|rule| rule.binds(options.role) && is_wanted(rule, options));
-    let all = crate::scenarios(options.role);
+    let wanted = rules::all()
+        .iter()
+        .filter(|rule| rule.binds(options.role) && rule.is_of(options.version) && is_wanted(rule, options));
+    let mut all = crate::scenarios(options.role);
+    all.retain(|scenario| scenario.versions.contains(&options.version));
     let by_rule = by_rule(
         played
             .iter()
@@ -30,18 +33,18 @@ pub(super) fn summarize(command: Vec<String>, options: &Options, played: Vec<Sce
         })
         .collect();
     let left = super::choose(options).len().saturating_sub(played.len());
-    let conclusion = could_not_run(&played, left).unwrap_or_else(|| conclude(&rules));
+    let conclusion = could_not_run(&played, left, options.version).unwrap_or_else(|| conclude(&rules));
     let scenes = played.into_iter().map(|done| done.scene).collect();
-    Report { role: Some(options.role), command, rules, scenes, conclusion }
+    Report { role: Some(options.role), version: options.version, command, rules, scenes, conclusion }
 }
 
 pub(super) fn summarize_trace(trace: Trace, role: Option<Role>, options: &Options) -> Report {
-    let findings = judge::judge(&trace, role);
+    let (findings, version) = judge::judge_version(&trace, role);
     let by_rule = by_rule(findings.iter().map(|finding| (0, finding)));
     let binds = |rule: &Rule| role.is_none_or(|role| rule.binds(role));
     let rules: Vec<Outcome> = rules::all()
         .iter()
-        .filter(|rule| binds(rule) && is_wanted(rule, options))
+        .filter(|rule| binds(rule) && rule.is_of(version) && is_wanted(rule, options))
         .map(|rule| {
             let (status, findings) = by_rule
                 .get(rule.id)
@@ -67,7 +70,7 @@ pub(super) fn summarize_trace(trace: Trace, role: Option<Role>, options: &Option
         failures,
         took,
     };
-    Report { role, command, rules, scenes: vec![scene], conclusion }
+    Report { role, version, command, rules, scenes: vec![scene], conclusion }
 }
 
 fn is_wanted(rule: &Rule, options: &Options) -> bool {
@@ -167,8 +170,10 @@ fn conclude(rules: &[Outcome]) -> Conclusion {
 
 /// Returns the conclusion if no scenario got anywhere. `left` is the number of scenarios that did
 /// not run.
-fn could_not_run(played: &[ScenarioRun], left: usize) -> Option<Conclusion> {
-    let began = |done: &ScenarioRun| done.heard && (done.capabilities.is_some() || done.scene.stop.is_none());
+fn could_not_run(played: &[ScenarioRun], left: usize, version: Version) -> Option<Conclusion> {
+    // An agent that answers with another version ends scenarios of negotiation regularly.
+    let ended = |done: &ScenarioRun| version == Version::V1 && done.scene.stop.is_none();
+    let began = |done: &ScenarioRun| done.heard && (done.capabilities.is_some() || ended(done));
     if played.iter().any(began) {
         return None;
     }

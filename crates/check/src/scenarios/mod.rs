@@ -12,11 +12,12 @@ use std::fmt;
 use crate::role::Role;
 use crate::stage::{Stage, Step};
 use crate::target::{BoxFuture, Need};
+use crate::version::Version;
 
 /// A conversation that shows whether rules are kept. Each runs against a fresh peer.
 ///
 /// ```
-/// use attache_check::{BoxFuture, Role, Scenario, Stage, Step};
+/// use attache_check::{BoxFuture, Role, Scenario, Stage, Step, Version};
 /// use serde_json::json;
 ///
 /// static UNKNOWN_METHOD: Scenario = Scenario {
@@ -25,6 +26,7 @@ use crate::target::{BoxFuture, Need};
 ///     judges: Role::Agent,
 ///     rules: &["RPC-12"],
 ///     needs: &[],
+///     versions: &Version::ALL,
 ///     fault: false,
 ///     run,
 /// };
@@ -54,6 +56,8 @@ pub struct Scenario {
     pub rules: &'static [&'static str],
     /// Its requirements.
     pub needs: &'static [Need],
+    /// The versions of the protocol in which it can be led.
+    pub versions: &'static [Version],
     /// Whether it runs only with `--faults`.
     pub fault: bool,
     /// The conversation. `?` ends it early and keeps the findings so far.
@@ -67,19 +71,25 @@ impl fmt::Debug for Scenario {
 }
 
 /// Defines `SCENARIOS`, the scenarios of a file, from entries of the form
-/// `"name": "about", [rules] needs [needs] => function(arguments);`. The function gets the stage
-/// first.
+/// `"name": "about", [rules] needs [needs] in BOTH => function(arguments);`. The function gets the
+/// stage first. `in` names the versions, behind an entry or behind the role; default is version 1.
 macro_rules! scenario_table {
     (@fault) => { false };
     (@fault faults) => { true };
     (@needs) => { &[] };
     (@needs [$($need:expr),*]) => { &[$($need),*] };
     (@needs $needs:ident) => { $needs };
-    ($role:ident $(, $faults:ident)?: $(
-        $name:literal: $about:literal, [$($rule:literal),*] $(needs $needs:tt)?
+    (@versions) => { &[$crate::version::Version::V1] };
+    (@versions V2) => { &[$crate::version::Version::V2] };
+    (@versions BOTH) => { &$crate::version::Version::ALL };
+    (@entry) => { VERSIONS };
+    (@entry $versions:ident) => { scenario_table!(@versions $versions) };
+    ($role:ident $(, $faults:ident)? $(in $version:ident)?: $(
+        $name:literal: $about:literal, [$($rule:literal),*] $(needs $needs:tt)? $(in $versions:ident)?
             => $run:ident $(($($arg:expr),*))?;
     )*) => {
         const FAULT: bool = scenario_table!(@fault $($faults)?);
+        const VERSIONS: &[$crate::version::Version] = scenario_table!(@versions $($version)?);
 
         pub(crate) const SCENARIOS: &[$crate::scenarios::Scenario] = &[$($crate::scenarios::Scenario {
             name: $name,
@@ -87,6 +97,7 @@ macro_rules! scenario_table {
             judges: $crate::role::Role::$role,
             rules: &[$($rule),*],
             needs: scenario_table!(@needs $($needs)?),
+            versions: scenario_table!(@entry $($versions)?),
             fault: FAULT,
             run: |stage| Box::pin($run(stage $($(, $arg)*)?)),
         }),*];

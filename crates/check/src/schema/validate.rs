@@ -246,7 +246,10 @@ impl Location<'_> {
                 }
             }
         }
-        if let Some(fit) = all {
+        if let Some(mut fit) = all {
+            if let Some(unknown) = unknown_value(branches, value) {
+                fit.inner.unknown.push((self.path(), unknown));
+            }
             return Ok(fit);
         }
         match best {
@@ -296,6 +299,7 @@ impl Validated {
     fn take(&mut self, other: Validated) {
         self.extras.extend(other.extras);
         self.met.extend(other.met);
+        self.unknown.extend(other.unknown);
     }
 }
 
@@ -304,6 +308,25 @@ fn is_tagged(branches: &[Value]) -> bool {
     branches.iter().any(|branch| {
         branch["properties"].as_object().is_some_and(|all| all.values().any(|one| one.get("const").is_some()))
     })
+}
+
+/// The value that selects no known branch of an open union or enum and has no underscore. An open
+/// enum has constants and any string, an open union tagged objects and any other tag.
+fn unknown_value(branches: &[Value], value: &Value) -> Option<String> {
+    if let Value::String(text) = value {
+        let mut known = branches.iter().filter_map(|branch| branch.get("const")).peekable();
+        let unknown = known.peek().is_some() && !known.any(|one| *one == **text) && !text.starts_with('_');
+        return unknown.then(|| text.clone());
+    }
+    let members = value.as_object()?;
+    let open = branches.iter().find(|branch| branch.get("not").is_some())?;
+    let (tag, _) = open["properties"].as_object()?.iter().find(|(name, _)| {
+        branches.iter().any(|branch| branch["properties"][name.as_str()].get("const").is_some())
+    })?;
+    let text = members.get(tag)?.as_str()?;
+    let of_tag = |branch: &Value| -> bool { branch["properties"][tag.as_str()]["const"] == *text };
+    let unknown = !branches.iter().any(of_tag) && !text.starts_with('_');
+    unknown.then(|| format!("{tag} {text}"))
 }
 
 /// The value in short.

@@ -31,8 +31,10 @@ use tokio::time::Instant;
 use crate::judge::{EventLog, Finding, Findings, Message};
 use crate::prompts::Prompts;
 use crate::role::Role;
+use crate::rules;
 use crate::target::{Connection, Need, PeerProcess};
 use crate::trace::{Entry, EntryKind, LineEnd, Trace};
+use crate::version::Version;
 use wire::Wire;
 
 /// The harmless request that [`Stage::probe`] sends.
@@ -76,6 +78,8 @@ impl std::fmt::Display for WireError {
 pub struct StageConfig {
     /// The role of the checker.
     pub plays: Role,
+    /// The version of the protocol that the checker speaks.
+    pub version: Version,
     /// The timeout of one step; turns get six times as long.
     pub deadline: Duration,
     /// The texts of prompts.
@@ -155,6 +159,17 @@ impl Stage {
     /// The role of the peer under test.
     pub fn peer(&self) -> Role {
         self.setup.plays.other()
+    }
+
+    /// The version of the protocol that the checker speaks.
+    pub fn version(&self) -> Version {
+        self.setup.version
+    }
+
+    /// Whether the peer has agreed to the version. One that names a later version than it was
+    /// offered is taken for one of version 1.
+    pub(crate) fn speaks(&self) -> bool {
+        self.log.version() >= self.setup.version
     }
 
     /// The directory of sessions.
@@ -346,12 +361,15 @@ impl Stage {
             }
         }
         self.services.end().await;
+        let initialized = !self.log.initialized.is_null() && self.speaks();
+        let mut findings = self.findings.into_list();
+        findings.retain(|finding| rules::is_of(finding.rule, self.setup.version));
         StageReport {
             trace: self.trace,
-            findings: self.findings.into_list(),
+            findings,
             skipped: self.skipped,
             not_applicable: self.not_applicable,
-            initialized: !self.log.initialized.is_null(),
+            initialized,
             capabilities: self.log.capabilities(self.setup.plays.other()).clone(),
         }
     }
@@ -368,7 +386,7 @@ pub struct StageReport {
     pub skipped: Vec<(&'static str, String)>,
     /// Rules for which findings of watchers are ignored, with reasons.
     pub not_applicable: Vec<(&'static str, String)>,
-    /// Whether `initialize` was answered with a result.
+    /// Whether the version was negotiated.
     pub initialized: bool,
     /// The capabilities of the peer under test.
     pub capabilities: Value,

@@ -5,7 +5,7 @@ use std::io;
 
 use attache_check::run::{Options, Report, Status, run};
 use attache_check::target::Memory;
-use attache_check::{BoxFuture, Connection, Role, StartOptions, Target};
+use attache_check::{BoxFuture, Connection, Role, StartOptions, Target, Version};
 use attache_conn::Link;
 use attache_mutants::agent::{agent, locked_agent, variants};
 
@@ -59,7 +59,7 @@ async fn check(variant: Option<&'static str>) -> [Report; 2] {
 #[tokio::test(start_paused = true)]
 async fn the_good_agent_keeps_every_rule() {
     // Scenarios about files stop where there are none; they were played on disk too.
-    matrix::assert_good(&check(None).await, Role::Agent, &ON_DISK);
+    matrix::assert_good(&check(None).await, Role::Agent, Version::V1, &ON_DISK);
 }
 
 #[test]
@@ -91,5 +91,5 @@ async fn a_locked_agent_is_judged_behind_its_door() {
 
 #[test]
 fn every_duty_has_a_variant() {
-    matrix::assert_complete(variants(), Role::Agent);
+    matrix::assert_complete(variants(), Role::Agent, Version::V1);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use attache_check::run::{Options, Report, run};
 use attache_check::target::{Launch, PeerProcess};
-use attache_check::{BoxFuture, Connection, Role, Scenario, StartOptions, Target, scenarios};
+use attache_check::{BoxFuture, Connection, Role, Scenario, StartOptions, Target, Version, scenarios};
 use attache_conn::Link;
 use attache_mutants::client::{Relaunch, Setup, variants};
 use tokio::sync::{mpsc, oneshot};
@@ -130,7 +130,7 @@ async fn check(variant: Option<&'static str>, wanted: impl Fn(usize, &Scenario) 
 
 #[tokio::test(start_paused = true)]
 async fn the_good_client_keeps_every_rule() {
-    matrix::assert_good(&check(None, |_, _| true).await, Role::Client, &[]);
+    matrix::assert_good(&check(None, |_, _| true).await, Role::Client, Version::V1, &[]);
 }
 
 /// Each variant plays the scenarios that concern it and every fifth of the others, by turns; with `ATTACHE_MATRIX=whole` all.
@@ -150,5 +150,5 @@ fn each_variant_is_found_out() {
 
 #[test]
 fn every_duty_has_a_variant() {
-    matrix::assert_complete(variants(), Role::Client);
+    matrix::assert_complete(variants(), Role::Client, Version::V1);
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use attache_check::rules::Rule;
-use attache_check::{Level, Role, judge, rules, scenarios};
+use attache_check::{Level, Role, Scenario, Version, judge, rules, scenarios};
 use attache_mutants::{Variant, agent, client};
 
 const LEVELS: [(&str, &[Level]); 3] = [
@@ -15,24 +15,31 @@ const LEVELS: [(&str, &[Level]); 3] = [
     ("MAY, REC", &[Level::May, Level::Rec]),
 ];
 
-fn observable(role: Role) -> Vec<&'static Rule> {
-    rules::all()
-        .iter()
-        .filter(|rule| rule.binds(role) && rule.observable && rule.why_not_of(role).is_none())
-        .collect()
+/// The peers that can be judged.
+const JUDGED: [(Role, Version); 2] = [(Role::Agent, Version::V1), (Role::Client, Version::V1)];
+
+fn observable(role: Role, version: Version) -> Vec<&'static Rule> {
+    let wanted = |rule: &&Rule| {
+        rule.binds(role) && rule.is_of(version) && rule.observable && rule.why_not_of(role).is_none()
+    };
+    rules::all().iter().filter(wanted).collect()
 }
 
-/// Rules with a scenario or a watcher.
-fn shown(role: Role) -> BTreeSet<&'static str> {
-    let of_scenarios = scenarios(role).into_iter().flat_map(|scenario| scenario.rules.iter().copied());
-    let of_watchers = judge::watchers(Some(role));
-    of_scenarios.chain(of_watchers.iter().flat_map(|watcher| watcher.rules().iter().copied())).collect()
+/// Rules with a scenario or a watcher of this version.
+fn shown(role: Role, version: Version) -> BTreeSet<&'static str> {
+    let of_version = |scenario: &Scenario| scenario.versions.contains(&version);
+    let of_scenarios = scenarios(role).into_iter().filter(of_version);
+    let of_watchers = judge::watchers(Some(role)).into_iter();
+    let of_watchers = of_watchers.filter(|watcher| watcher.versions().contains(&version));
+    let rules = of_scenarios.flat_map(|scenario| scenario.rules.iter().copied());
+    rules.chain(of_watchers.flat_map(|watcher| watcher.rules().iter().copied())).collect()
 }
 
-fn broken(role: Role) -> BTreeSet<&'static str> {
-    let variants = match role {
-        Role::Agent => agent::variants(),
-        Role::Client => client::variants(),
+fn broken(role: Role, version: Version) -> BTreeSet<&'static str> {
+    let variants = match (role, version) {
+        (Role::Agent, Version::V1) => agent::variants(),
+        (Role::Client, Version::V1) => client::variants(),
+        (_, Version::V2) => &[],
     };
     variants.iter().map(Variant::rule).collect()
 }
@@ -40,18 +47,27 @@ fn broken(role: Role) -> BTreeSet<&'static str> {
 #[test]
 fn every_duty_can_be_seen_and_seen_to_fail() {
     let mut missing = Vec::new();
-    println!("{:<8}{:<22}{:>12}{:>20}{:>20}", "side", "level", "observable", "with a check", "with a mutant");
-    for role in [Role::Agent, Role::Client] {
-        let (rules, shown, broken) = (observable(role), shown(role), broken(role));
+    println!(
+        "{:<8}{:<9}{:<22}{:>12}{:>20}{:>20}",
+        "side", "version", "level", "observable", "with a check", "with a mutant"
+    );
+    for (role, version) in JUDGED {
+        let rules = observable(role, version);
+        let (shown, broken) = (shown(role, version), broken(role, version));
         for (name, levels) in LEVELS {
             let of: Vec<&str> =
                 rules.iter().filter(|rule| levels.contains(&rule.level)).map(|rule| rule.id).collect();
             let checked = of.iter().filter(|id| shown.contains(*id)).count();
             let killed = of.iter().filter(|id| broken.contains(*id)).count();
-            println!("{:<8}{name:<22}{:>12}{checked:>20}{killed:>20}", role.name(), of.len());
+            println!(
+                "{:<8}{:<9}{name:<22}{:>12}{checked:>20}{killed:>20}",
+                role.name(),
+                version.number(),
+                of.len()
+            );
             if !levels.contains(&Level::May) {
                 let without = of.iter().filter(|id| !shown.contains(*id) || !broken.contains(*id));
-                missing.extend(without.map(|id| format!("{role} {id}")));
+                missing.extend(without.map(|id| format!("{role} {version} {id}")));
             }
         }
     }

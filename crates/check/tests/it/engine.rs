@@ -6,7 +6,7 @@ use attache_check::prompts::Prompts;
 use attache_check::run::{Conclusion, Options, Status};
 use attache_check::stage::StageConfig;
 use attache_check::target::Memory;
-use attache_check::{Role, Stage, StartOptions, Stop, Target};
+use attache_check::{Role, Stage, StartOptions, Stop, Target, Version};
 use attache_conn::Link;
 use serde_json::{Value, json};
 
@@ -33,6 +33,7 @@ async fn stage(target: &Memory) -> Stage {
     let fresh = StartOptions { scenario: "x", act: "prompt", prompt: String::new(), cwd: "/w".into() };
     let setup = StageConfig {
         plays: Role::Client,
+        version: Version::V1,
         deadline: Duration::from_secs(5),
         prompts: Prompts::names(),
         login: None,

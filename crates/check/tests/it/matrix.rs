@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use attache_check::run::{Report, Status};
-use attache_check::{Level, Role, rules};
+use attache_check::{Level, Role, Version, rules};
 use attache_mutants::Variant;
 
 pub fn failures(reports: &[Report]) -> BTreeSet<&'static str> {
@@ -34,12 +34,12 @@ fn story(reports: &[Report], of: &BTreeSet<&'static str>) -> String {
 /// Nothing is held against the good program, each duty that can be seen was seen kept, and no scenario stopped early but those in
 /// `stopping`.
 #[track_caller]
-pub fn assert_good(reports: &[Report], role: Role, stopping: &[&str]) {
+pub fn assert_good(reports: &[Report], role: Role, version: Version, stopping: &[&str]) {
     let failed = failures(reports);
     assert!(failed.is_empty(), "\n{}", story(reports, &failed));
     let kept = with(reports, Status::Pass);
     let mut unseen = String::new();
-    for rule in duties(role).filter(|rule| !kept.contains(rule)) {
+    for rule in duties(role, version).filter(|rule| !kept.contains(rule)) {
         unseen.push_str(&format!("    {rule}\n"));
     }
     for scene in reports.iter().flat_map(|report| &report.scenes) {
@@ -50,11 +50,11 @@ pub fn assert_good(reports: &[Report], role: Role, stopping: &[&str]) {
     assert!(unseen.is_empty(), "rules that no scenario showed:\n{unseen}");
 }
 
-/// The rules that bind this side, must or should be kept, and can be seen from outside.
-fn duties(role: Role) -> impl Iterator<Item = &'static str> {
+/// The rules of a version that bind this side, must or should be kept, and can be seen from outside.
+fn duties(role: Role, version: Version) -> impl Iterator<Item = &'static str> {
     let binds = move |rule: &&attache_check::Rule| {
         let duty = !matches!(rule.level, Level::May | Level::Rec);
-        rule.binds(role) && duty && rule.observable && rule.why_not_of(role).is_none()
+        rule.binds(role) && rule.is_of(version) && duty && rule.observable && rule.why_not_of(role).is_none()
     };
     rules::all().iter().filter(binds).map(|rule| rule.id)
 }
@@ -111,8 +111,8 @@ pub fn assert_each<F: Future<Output = String>>(
 
 /// No duty is without a variant that breaks it.
 #[track_caller]
-pub fn assert_complete(variants: &[Variant], role: Role) {
+pub fn assert_complete(variants: &[Variant], role: Role, version: Version) {
     let broken: BTreeSet<&str> = variants.iter().map(Variant::rule).collect();
-    let missing: Vec<_> = duties(role).filter(|rule| !broken.contains(rule)).collect();
+    let missing: Vec<_> = duties(role, version).filter(|rule| !broken.contains(rule)).collect();
     assert!(missing.is_empty(), "no variant breaks {missing:?}");
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use attache_check::report::{self, Look, Mark};
 use attache_check::run::{Conclusion, Options, Report, judge_trace};
-use attache_check::{Entry, EntryKind, Role, Tier};
+use attache_check::{Entry, EntryKind, Role, Tier, Version};
 
 use crate::talk::begun;
 
@@ -130,6 +130,7 @@ fn colours_only_where_they_are_wanted() {
 fn a_run_that_could_not_begin_is_an_error_in_junit() {
     let report = Report {
         role: Some(Role::Agent),
+        version: Version::V1,
         command: vec!["a&b".to_owned()],
         rules: Vec::new(),
         scenes: Vec::new(),

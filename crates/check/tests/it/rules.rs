@@ -24,6 +24,8 @@ fn scenarios_have_names_of_their_own_and_name_rules_that_exist() {
             for rule in scenario.rules {
                 let known = rules::get(rule).unwrap_or_else(|| panic!("{}: no rule {rule}", scenario.name));
                 assert!(known.binds(role), "{}: {rule} does not bind the {role}", scenario.name);
+                let shared = scenario.versions.iter().any(|version| known.is_of(*version));
+                assert!(shared, "{}: {rule} is of another version", scenario.name);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use attache_check::schema;
+use attache_check::{Version, schema};
 use serde_json::Value;
 
 fn examples(file: &str) -> Vec<Value> {
@@ -28,10 +28,10 @@ fn every_valid_example_fits_and_has_no_unknown_members() {
     let mut count = 0;
     for example in examples("valid.jsonl").iter().filter(|example| is_ours(example)) {
         let (Some(name), Some(payload)) = (example["type"].as_str(), payload(example)) else { continue };
-        if !schema::has(name) {
+        if !schema::has(Version::V1, name) {
             continue;
         }
-        let found = schema::validate(name, payload).map(|fits| fits.extras);
+        let found = schema::validate(Version::V1, name, payload).map(|fits| fits.extras);
         assert_eq!(found, Ok(Vec::new()), "{}: {payload}", example["id"]);
         count += 1;
     }
@@ -51,12 +51,12 @@ fn every_example_that_the_schema_refuses_is_refused() {
     {
         let (Some(name), Some(payload)) = (example["type"].as_str(), payload(example)) else { continue };
         let id = example["id"].as_str().unwrap();
-        if !schema::has(name) {
+        if !schema::has(Version::V1, name) {
             problems.push(format!("{id}: no definition {name}"));
             continue;
         }
         count += 1;
-        let refused = schema::validate(name, payload).is_err();
+        let refused = schema::validate(Version::V1, name, payload).is_err();
         if refused == excused.contains_key(id) {
             problems.push(format!("{id} ({name}): {payload}: {}", example["why"]));
         }
@@ -71,11 +71,11 @@ fn a_fault_names_its_place() {
         "sessionId": "s",
         "update": { "sessionUpdate": "tool_call", "toolCallId": "t", "title": "x", "status": "done" },
     });
-    let fault = schema::validate("SessionNotification", &update).unwrap_err();
+    let fault = schema::validate(Version::V1, "SessionNotification", &update).unwrap_err();
     assert_eq!(fault.path, "update.status");
     assert!(fault.within.contains(&"ToolCall"), "{:?}", fault.within);
     let unknown = serde_json::json!({ "sessionId": "s", "update": { "sessionUpdate": "shout" } });
-    let fault = schema::validate("SessionNotification", &unknown).unwrap_err();
+    let fault = schema::validate(Version::V1, "SessionNotification", &unknown).unwrap_err();
     assert_eq!(
         (fault.path.as_str(), fault.kind.to_string().as_str()),
         ("update", "an object with sessionUpdate \"shout\" is none of the known forms")
@@ -85,14 +85,14 @@ fn a_fault_names_its_place() {
 #[test]
 fn unknown_members_are_named() {
     let params = serde_json::json!({ "cwd": "/w", "mcpServers": [], "colour": 1, "_meta": { "x": 1 } });
-    let extras = schema::validate("NewSessionRequest", &params).unwrap().extras;
+    let extras = schema::validate(Version::V1, "NewSessionRequest", &params).unwrap().extras;
     assert_eq!(extras.len(), 1);
     assert_eq!((extras[0].member.as_str(), extras[0].within), ("colour", "NewSessionRequest"));
     let free = serde_json::json!({
         "sessionId": "s",
         "update": { "sessionUpdate": "tool_call", "toolCallId": "t", "title": "x", "rawInput": { "any": { "thing": 1 } } },
     });
-    let fits = schema::validate("SessionNotification", &free).unwrap();
+    let fits = schema::validate(Version::V1, "SessionNotification", &free).unwrap();
     assert_eq!(fits.extras, []);
     assert!(fits.met.contains("ToolCall") && !fits.met.contains("Plan"), "{:?}", fits.met);
 }

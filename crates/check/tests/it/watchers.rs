@@ -149,6 +149,46 @@ fn capabilities_are_looked_at_first() {
     assert_eq!(broken(&begun("{}", "{}", &[&image])), ["CONT-02", "PROMPT-02"]);
 }
 
+/// A conversation of version 2 in which rules of version 1 would be broken: updates before the
+/// answer that opens the session and after that of the prompt, states, a prompt during a turn.
+#[test]
+fn rules_of_version_1_are_not_applied_to_version_2() {
+    let ask = r#"c {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"c","version":"1"},"capabilities":{}}}"#;
+    let answer = r#"a {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{}}}}"#;
+    let resume = r#"c {"jsonrpc":"2.0","id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w","replayFrom":{"type":"start"}}}"#;
+    let update = |update: &str| {
+        format!(
+            r#"a {{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
+        )
+    };
+    let old = update(
+        r#"{"sessionUpdate":"agent_message","messageId":"m0","content":[{"type":"text","text":"hi"}]}"#,
+    );
+    let idle = update(r#"{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}"#);
+    let running = update(r#"{"sessionUpdate":"state_update","state":"running"}"#);
+    let user = update(
+        r#"{"sessionUpdate":"user_message","messageId":"m1","content":[{"type":"text","text":"hi"}]}"#,
+    );
+    let says = update(
+        r#"{"sessionUpdate":"agent_message_chunk","messageId":"m2","content":{"type":"text","text":"hey"}}"#,
+    );
+    let resumed = r#"a {"jsonrpc":"2.0","id":1,"result":{}}"#;
+    let taken = r#"a {"jsonrpc":"2.0","id":2,"result":{"messageId":"m1"}}"#;
+    let list = r#"c {"jsonrpc":"2.0","id":4,"method":"session/list","params":{}}"#;
+    let listed = r#"a {"jsonrpc":"2.0","id":4,"result":{"sessions":[]}}"#;
+    let good = trace(&[
+        ask, answer, resume, &old, &idle, resumed, PROMPT, &user, taken, &running, &says, &idle, list, listed,
+    ]);
+    assert_eq!(broken(&good), [""; 0]);
+    assert!(kept(&good, "RPC-24") && !kept(&good, "PROMPT-11"));
+    // The same lines after version 1 was agreed break its rules.
+    let (ask, answer) = (ask.replace(":2,", ":1,"), answer.replace(":2,", ":1,"));
+    let wrong = broken(&trace(&[&ask, &answer, resume, &old, resumed, PROMPT, taken, &running, &says]));
+    for rule in ["INIT-10", "INIT-11", "PROMPT-08", "SESS-21"] {
+        assert!(wrong.contains(&rule), "{rule} is not among {wrong:?}");
+    }
+}
+
 #[test]
 fn messages_of_another_version_are_not_judged() {
     let ask = r#"c {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"clientCapabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;

@@ -311,12 +311,14 @@ flags! {
     }
 }
 
+const VERSIONS: &[&str] = &["1", "2"];
 const REPORTS: &[&str] = &["text", "json", "junit", "html"];
 const TIERS: &[&str] = &["mandatory", "capability", "advisory", "informational"];
 
 flags! {
     /// Flags of `attache check …`.
     CheckFlags at check {
+        PROTOCOL protocol: Text "protocol" "VERSION" OneOf(VERSIONS) => "Test this version of the protocol (1)";
         ONLY only: List "only" "RULE,…" Text => "Only these rules, and only the scenarios that test them";
         SCENARIO scenarios: List "scenario" "NAME" Text => "Run only this scenario";
         TIER tiers: List "tier" "TIER" OneOf(TIERS) => "Only the rules of this tier";

@@ -110,6 +110,7 @@ pub(super) const TRACE: Command =
 
 #[cfg(unix)]
 const CHECK_RUN: &[Flag] = &[
+    CheckFlags::PROTOCOL,
     CheckFlags::ONLY,
     CheckFlags::SCENARIO,
     CheckFlags::TIER,

@@ -16,7 +16,7 @@ use attache_check::prompts::PromptKind;
 use attache_check::report::{self, Emphasis, Look};
 use attache_check::run::{self, Conclusion, Options, Report};
 use attache_check::target::{Action, Process, Program};
-use attache_check::{Role, Target, Tier, Trace, rules};
+use attache_check::{Role, Target, Tier, Trace, Version, rules};
 use attache_conn::private;
 use attache_host::secrets::{Mask, is_secret_name};
 
@@ -91,10 +91,16 @@ fn asked_something_else(cx: &Cx, role: Role) -> Result<bool> {
         return Ok(true);
     }
     if cx.flags.check.list {
-        print(cx, &report::list(role, look(cx)));
+        print(cx, &report::list(role, version(cx), look(cx)));
         return Ok(true);
     }
     Ok(false)
+}
+
+/// The version of the protocol that is tested.
+fn version(cx: &Cx) -> Version {
+    let number = cx.flags.check.protocol.as_deref().and_then(|text| text.parse().ok());
+    number.and_then(Version::of).unwrap_or_default()
 }
 
 fn no_rule(id: &str) -> Failure {
@@ -238,6 +244,7 @@ fn options(cx: &Cx, role: Role) -> Result<Options> {
     // Checked before a run that takes minutes.
     wanted_reports(cx)?;
     let mut options = Options::new(role);
+    options.version = version(cx);
     for list in &cx.flags.check.only {
         for id in list.split(',').map(str::trim).filter(|id| !id.is_empty()) {
             let id = id.to_uppercase();
@@ -245,7 +252,9 @@ fn options(cx: &Cx, role: Role) -> Result<Options> {
             options.only.push(id);
         }
     }
-    let known: Vec<&str> = attache_check::scenarios(role).iter().map(|scenario| scenario.name).collect();
+    let scenarios = attache_check::scenarios(role);
+    let of_version = scenarios.iter().filter(|scenario| scenario.versions.contains(&options.version));
+    let known: Vec<&str> = of_version.map(|scenario| scenario.name).collect();
     for name in &cx.flags.check.scenarios {
         if !known.contains(&name.as_str()) {
             let failure = Failure::usage(format_args!("no scenario `{name}`"));

@@ -23,7 +23,7 @@ impl Watcher for Codes {
                 message,
                 format!("{} is answered with the code of a parse error", asked.method),
             ),
-            -32601 if Method::of(&asked.method).is_none() => out.pass("RPC-15", message),
+            -32601 if Method::of(log.version(), &asked.method).is_none() => out.pass("RPC-15", message),
             _ => {}
         }
     }

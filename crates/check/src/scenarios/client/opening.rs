@@ -11,7 +11,7 @@ use super::steps::{
 use crate::judge::Kind;
 use crate::scenarios::scenario_table;
 use crate::schema::Method;
-use crate::{Need, Role, Stage, Step, Stop};
+use crate::{Need, Role, Stage, Step, Stop, Version};
 
 scenario_table! { Client:
     "first-words": "initialize comes first, and nothing more until it is answered",
@@ -99,7 +99,7 @@ async fn no_capabilities(stage: &mut Stage) -> Step {
 
 /// Whether it is a method that not every agent serves.
 fn needs_more(method: &str) -> bool {
-    let theirs = Method::of(method).is_some_and(|method| method.is_sent_by(Role::Client));
+    let theirs = Method::of(Version::V1, method).is_some_and(|method| method.is_sent_by(Role::Client));
     theirs && !BASELINE.contains(&method)
 }
 
