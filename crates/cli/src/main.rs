@@ -5,7 +5,8 @@
 //! - `error`, `paths`, `time`, `runtime`, `log`, `wire`; `output` prints through `attache-term`
 //! - `args` reads the command line, `agents` knows agents, `credentials` keeps secrets, `session_store` conversations
 //! - `config` merges settings from files, environment and flags; `cx` is the context of a command
-//! - `connect` starts an agent; `client_services` provides files and terminals to it; `forms` asks the user
+//! - `connect` starts an agent; `client_services` provides files and terminals to it; `forms` asks the user;
+//!   `mcp_server` provides the same to agents without `fs/*` and `terminal/*`
 //! - `auth`, `trust`, `model_setup`, `run` (prompts), `sessions` and `chat` are what users call most; `commands` has the others
 //!
 //! What never happens here: foreign text reaches a terminal with its control characters; a prompt goes to a session that
@@ -30,6 +31,8 @@ mod error;
 mod forms;
 mod lenient;
 mod log;
+#[cfg(unix)]
+mod mcp_server;
 mod model_setup;
 mod output;
 mod paths;
@@ -164,6 +167,8 @@ fn command(cx: &Cx) -> Result<()> {
         ["record"] => commands::recordings::record(cx),
         ["replay"] => commands::recordings::replay(cx),
         ["trace"] => commands::recordings::trace(cx),
+        #[cfg(unix)]
+        ["mcp-server"] => commands::mcp_server::mcp_server(cx),
         ["doctor"] => commands::doctor::doctor(cx),
         #[cfg(unix)]
         ["check", "agent"] => commands::check::agent(cx),

@@ -5,12 +5,13 @@
 //! the messages that went over the wire between the two, and counts the processes that are left at the end.
 //!
 //! Read on in `install` (where the SDKs come from), `pair` (one client, one agent), `wire` (what must hold of any
-//! exchange), `version_2` (our agents over version 2), `shipped` (the example programs that the SDKs carry
+//! exchange), `version_2` (our agents over version 2), `mcp` (our MCP server), `shipped` (the example programs that the SDKs carry
 //! themselves), `coder` (our coding agent with clients of others) and `real` (agents that people use).
 
 mod coder;
 mod conform;
 pub mod install;
+mod mcp;
 mod pair;
 mod real;
 mod report;
@@ -28,10 +29,11 @@ use report::Report;
 const OFFICIAL: &[&str] = &["ts", "py", "rust"];
 const OURS: &str = "ours";
 
-const USAGE: &str = "usage: cargo xtask interop [--only ts,py,rust] [--coder | --neovim | --peers]
+const USAGE: &str = "usage: cargo xtask interop [--only ts,py,rust] [--coder | --mcp | --neovim | --peers]
        cargo xtask interop --real [--only gemini,opencode,claude,codex,qwen] [--by sdk,attache]
   --only    which official SDKs, or with --real which agents, to run against (default: all of both)
   --coder   run only our coding agent, with the clients of the official SDKs, npm's acpx, and neovim with CodeCompanion
+  --mcp     run only our MCP server, with the official clients for TypeScript
   --neovim  run only our coding agent with neovim; ATTACHE_CODECOMPANION=DIR names a checkout of CodeCompanion
   --peers   run the official peers against one another instead: this checks the scenarios themselves
   --real    run our clients against agents that people use, with a fake model
@@ -58,6 +60,8 @@ enum What {
     Ours,
     /// Our coding agent with clients of others.
     Coder,
+    /// Our MCP server with the official clients.
+    Mcp,
     /// Our coding agent with neovim.
     Neovim,
     /// The official SDKs with one another.
@@ -86,6 +90,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     match wanted.what {
         What::All | What::Ours => ours(&wanted.only, &cache, &mut report)?,
         What::Coder => coder::run(&wanted.only, &cache, &mut report)?,
+        What::Mcp => mcp::run(&cache, &mut report)?,
         What::Neovim => coder::neovim(&cache, &mut report)?,
         What::Peers => peers(&wanted.only, &cache, &mut report)?,
         What::Real => return real::run(&wanted.only, &wanted.by, &cache),
@@ -111,6 +116,7 @@ fn ours(only: &[&'static str], cache: &Path, report: &mut Report) -> Result<(), 
     pair::run(&ours.client, &ours.agent, cache, report)?;
     if only.contains(&"ts") {
         version_2::scenarios(&ours.agent.command, cache, report)?;
+        mcp::run(cache, report)?;
     }
     shipped::run(only, cache, report)?;
     coder::run(only, cache, report)
@@ -139,6 +145,7 @@ fn wanted(args: &[String]) -> Result<Wanted, String> {
             "--only" => only = Some(args.next().ok_or(USAGE)?),
             "--by" => by = Some(args.next().ok_or(USAGE)?),
             "--coder" => what = What::Coder,
+            "--mcp" => what = What::Mcp,
             "--neovim" => what = What::Neovim,
             "--peers" => what = What::Peers,
             "--real" => what = What::Real,

@@ -176,6 +176,7 @@ flags! {
         replay: ReplayFlags,
         trace: TraceFlags,
         own_agent: OwnAgentFlags,
+        mcp_server: McpServerFlags,
         check: CheckFlags,
     }
 }
@@ -308,6 +309,14 @@ flags! {
             "How long a model may be silent: 120, and 300 before its first word (ATTACHE_MODEL_TIMEOUT)";
         LOGIN login: Text "login" "PROVIDER" Text => "Only ask for the key of a model provider, and save it";
         LOGOUT logout: Text "logout" "PROVIDER" Text => "Only delete the key of a provider";
+    }
+}
+
+flags! {
+    /// Flags of `attache mcp-server`.
+    McpServerFlags at mcp_server {
+        CONNECT connect: Text "connect" "SOCKET" File =>
+            "Forward to the server of a running session, which started the agent with this";
     }
 }
 

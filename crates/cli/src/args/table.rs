@@ -237,6 +237,8 @@ static COMMANDS: &[Command] = &[
     #[cfg(unix)]
     super::tools::AGENT,
     #[cfg(unix)]
+    super::tools::MCP_SERVER,
+    #[cfg(unix)]
     super::tools::DEMO,
     command("agents", "List the known agents").flags(&[&[Flags::ALL]]).details(
         "Agents come from the settings and from a built-in table; --all lists those that \

@@ -1,7 +1,9 @@
-//! The commands for agents and recordings: the own agent, the demo, record, replay, trace and
-//! check.
+//! The commands for agents and recordings: the own agent, the MCP server, the demo, record, replay,
+//! trace and check.
 
-use super::flags::{CheckFlags, Flag, Hint, OwnAgentFlags, RecordFlags, ReplayFlags, TraceFlags};
+use super::flags::{
+    CheckFlags, Flag, Hint, McpServerFlags, OwnAgentFlags, RecordFlags, ReplayFlags, TraceFlags,
+};
 use super::table::{Command, Positional, command, many, positional};
 
 #[cfg(unix)]
@@ -32,6 +34,23 @@ pub(super) const AGENT: Command = command("agent", "Run Attaché's own coding ag
         "attache agent --model ollama/qwen3 --mode code",
         "attache agent --login anthropic",
     ]);
+
+#[cfg(unix)]
+pub(super) const MCP_SERVER: Command =
+    command("mcp-server", "Provide the files and commands of this directory as an MCP server")
+        .flags(&[&[McpServerFlags::CONNECT]])
+        .details(
+            "It speaks the Model Context Protocol on standard input and output and has the tools \
+             read_file, write_file and run_command. Files are limited to the working directory \
+             and --add-dir; permissions come from the settings and flags, as for agents. A \
+             question goes to the user if the MCP client supports elicitation, and is denied \
+             if not. Commands end with the connection.",
+        )
+        .examples(&[
+            "attache mcp-server",
+            "attache mcp-server --approve-reads --no-terminal --cwd ~/notes",
+            "claude mcp add files -- attache mcp-server --sandbox",
+        ]);
 
 #[cfg(unix)]
 pub(super) const DEMO: Command =

@@ -47,6 +47,8 @@ pub(crate) struct Sandbox {
 struct Current {
     policy: Arc<Policy>,
     #[cfg(unix)]
+    guard: attache_host::policy::Guard,
+    #[cfg(unix)]
     files: attache_host::files::Files,
     #[cfg(unix)]
     terminals: attache_host::terminals::PtyTerminals,
@@ -97,6 +99,7 @@ mod unix {
     use attache::client::{ReadFiles as _, RequestContext, Terminals, WriteFiles as _};
     use attache::wire::v1::CreateTerminalRequest;
     use attache_host::Host;
+    use attache_host::files::Files;
     use attache_host::terminals::PtyTerminals;
 
     pub(super) fn current(
@@ -130,7 +133,7 @@ mod unix {
         if let Some(terminal_outputs) = terminal_outputs.cloned() {
             terminals = terminals.on_event(move |event| terminal_outputs.event(event));
         }
-        Current { policy, files: host.files(), terminals }
+        Current { policy, guard: host.guard().clone(), files: host.files(), terminals }
     }
 
     impl ClientServices {
@@ -152,6 +155,23 @@ mod unix {
                 client = client.terminals(SharedTerminals(self.clone()));
             }
             client
+        }
+
+        /// Files and terminals under the current policy, for callers other than a client.
+        pub(crate) fn provide(&self) -> (Files, PtyTerminals) {
+            let current = self.read();
+            (current.files.clone(), current.terminals.clone())
+        }
+
+        /// Like `provide`, but `ask` answers the questions.
+        pub(crate) fn provide_asking<F, Fut>(&self, ask: F) -> (Files, PtyTerminals)
+        where
+            F: Fn(Question) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Answer> + Send + 'static,
+        {
+            let current = self.read();
+            let guard = current.guard.clone().on_ask(ask);
+            (Files::new(guard.clone()), current.terminals.clone().with_guard(guard))
         }
 
         fn read(&self) -> parking_lot::RwLockReadGuard<'_, Current> {

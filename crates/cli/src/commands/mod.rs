@@ -8,6 +8,8 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod import;
+#[cfg(unix)]
+pub(crate) mod mcp_server;
 pub(crate) mod permissions;
 pub(crate) mod recordings;
 pub(crate) mod registry;

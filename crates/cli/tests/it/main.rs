@@ -51,6 +51,7 @@ mod guide;
 mod guide_agents;
 mod import;
 mod log;
+mod mcp_server;
 mod misbehave;
 mod paging;
 mod permissions;

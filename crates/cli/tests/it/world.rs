@@ -250,13 +250,13 @@ impl Running {
     }
 }
 
-struct Lines {
+pub(crate) struct Lines {
     lines: mpsc::Receiver<String>,
     seen: String,
 }
 
 impl Lines {
-    fn of(stream: impl Read + Send + 'static) -> Lines {
+    pub(crate) fn of(stream: impl Read + Send + 'static) -> Lines {
         let (send, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(stream).lines().map_while(Result::ok) {
@@ -266,6 +266,12 @@ impl Lines {
             }
         });
         Lines { lines, seen: String::new() }
+    }
+
+    /// The next line.
+    #[track_caller]
+    pub(crate) fn next(&mut self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("a line")
     }
 
     #[track_caller]

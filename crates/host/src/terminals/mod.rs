@@ -173,6 +173,14 @@ impl PtyTerminals {
         self
     }
 
+    /// Replaces the guard. Limits and the sandbox are shared with the original, connections of sandboxed commands are not.
+    #[must_use]
+    pub fn with_guard(mut self, guard: Guard) -> Self {
+        self.guard = guard;
+        self.proxies = self.proxies.map(|_| Proxies::default());
+        self
+    }
+
     /// Sets the size of new terminals.
     #[must_use]
     pub fn size(mut self, columns: u16, rows: u16) -> Self {

@@ -82,6 +82,14 @@ pub(super) fn client_v2(cache: &Path) -> Result<Vec<String>, String> {
     Ok(vec!["node".to_owned(), text(&typescript(cache)?.join("client_v2.mjs"))])
 }
 
+/// The client on the official MCP SDKs for TypeScript.
+pub(super) fn mcp_client(source: &Path, dir: &Path) -> Result<Vec<String>, String> {
+    need("node", "to run the MCP client")?;
+    npm(source, dir, "mcp: @modelcontextprotocol/client 2.4.0 and @modelcontextprotocol/sdk 1.32.2")?;
+    copy(&source.join("client.mjs"), &dir.join("client.mjs"))?;
+    Ok(vec!["node".to_owned(), text(&dir.join("client.mjs"))])
+}
+
 /// The example programs of the official Rust SDK, by name.
 pub(super) fn rust_examples<const N: usize>(cache: &Path, names: [&str; N]) -> Result<[String; N], String> {
     let root = cache.join("rust-examples");

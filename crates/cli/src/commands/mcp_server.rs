@@ -1,0 +1,51 @@
+//! `attache mcp-server`: files and commands of this directory for any MCP client.
+
+use std::path::Path;
+
+use attache_conn::Link;
+
+use crate::agents::{Address, AgentSpec};
+use crate::client_services::{ClientServices, Sandbox};
+use crate::cx::Cx;
+use crate::error::{Failure, Result};
+use crate::mcp_server::{Asking, Toolbox, forward, serve};
+use crate::run::Permits;
+use crate::runtime::{interrupted, runtime};
+
+/// Serves one client on standard input and output, with the policy of the settings and flags; or forwards to the server of
+/// a session.
+pub(crate) fn mcp_server(cx: &Cx) -> Result<()> {
+    if let Some(socket) = &cx.flags.mcp_server.connect {
+        return until_interrupted(forward(Path::new(socket)));
+    }
+    cx.warn();
+    let mut roots = vec![cx.cwd.clone()];
+    roots.extend(cx.directories()?);
+    let settings = &cx.config.settings;
+    // Answers are remembered for this name.
+    let client = AgentSpec::new("mcp-server", Address::command(vec!["attache".into(), "mcp-server".into()])?);
+    let policy =
+        Permits::new(cx)?.policy(&cx.paths, &client, &roots, crate::credentials::secrets(&cx.paths))?;
+    let sandbox = Sandbox { always: settings.sandbox, hidden: cx.paths.all() };
+    // Questions go to the client, so nothing arrives here.
+    let (services, _) = ClientServices::new(policy, sandbox);
+    let tools = Toolbox {
+        services,
+        roots,
+        session: None,
+        fs: settings.fs,
+        terminal: settings.terminal,
+        asking: Asking::Client,
+    };
+    until_interrupted(async { serve(Link::stdio(), tools).await.map_err(Failure::runtime) })
+}
+
+/// Runs a server until its client or a signal ends it. Its commands end with it.
+fn until_interrupted(work: impl Future<Output = Result<()>>) -> Result<()> {
+    runtime(async {
+        tokio::select! {
+            result = work => result,
+            () = interrupted() => Err(Failure::interrupted()),
+        }
+    })
+}
