@@ -10,6 +10,7 @@ use attache_wire::v1::{
     AgentCapabilities, AuthMethod, AuthMethodId, AuthenticateRequest, Implementation, ProtocolVersion,
     SessionId,
 };
+use attache_wire::v2::LoginAuthRequest;
 use attache_wire::{Notification, Request};
 
 use super::capabilities::{Logout, SessionDeleter, SessionLister, SessionLoader, SessionResumer};
@@ -99,7 +100,11 @@ impl AgentHandle {
             Some(_) => return Err(Error::Unsupported("this way to authenticate through `authenticate`")),
             None => return Err(Error::Unsupported("a way to authenticate by this name")),
         }
-        self.0.request(&AuthenticateRequest::new(id)).await.map(|_| ())
+        match self.0.is_v2() {
+            false => self.0.request(&AuthenticateRequest::new(id)).await.map(drop),
+            // V2-07
+            true => self.0.request(&LoginAuthRequest::new(id)).await.map(drop),
+        }
     }
 
     fn auth_method(&self, id: &AuthMethodId) -> Option<&AuthMethod> {

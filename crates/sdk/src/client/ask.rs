@@ -62,6 +62,11 @@ impl PendingAnswer {
         !self.done.is_cancelled()
     }
 
+    /// Calls a function when the question is answered.
+    pub(crate) fn on_done(&self, done: impl FnOnce() + Send + 'static) {
+        self.done.on_cancel(done);
+    }
+
     pub(crate) async fn done(&self) {
         self.done.cancelled().await;
     }
@@ -92,12 +97,63 @@ pub(crate) fn cancel_permission(responder: Responder) {
 pub struct PermissionAsk {
     slot: Arc<PendingAnswer>,
     request: Box<RequestPermissionRequest>,
+    details: PermissionDetails,
     meta: Option<Meta>,
 }
 
+/// What a question says besides its tool call. Only version 2 has it.
+#[derive(Debug, Default)]
+pub(crate) struct PermissionDetails {
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) command: Option<PermissionCommand>,
+}
+
+/// A command that an agent asks about.
+///
+/// Example: [`PermissionAsk`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PermissionCommand {
+    /// The command.
+    pub command: String,
+    /// Its working directory.
+    pub cwd: String,
+}
+
 impl PermissionAsk {
-    pub(crate) fn new(slot: Arc<PendingAnswer>, request: Box<RequestPermissionRequest>) -> Self {
-        PermissionAsk { slot, request, meta: None }
+    pub(crate) fn new(
+        slot: Arc<PendingAnswer>,
+        request: Box<RequestPermissionRequest>,
+        details: PermissionDetails,
+    ) -> Self {
+        PermissionAsk { slot, request, details, meta: None }
+    }
+
+    /// The question: with version 1, the title of the tool call.
+    pub fn title(&self) -> Option<&str> {
+        self.details.title.as_deref().or(self.request.tool_call.title.as_deref())
+    }
+
+    /// Details to show below the question. Agents of version 1 never give them.
+    pub fn description(&self) -> Option<&str> {
+        self.details.description.as_deref()
+    }
+
+    /// The command, if the question is about one. Agents of version 1 describe it in the tool call only.
+    ///
+    /// ```
+    /// use attache::client::PermissionAsk;
+    ///
+    /// fn show(ask: &PermissionAsk) {
+    ///     println!("{}", ask.title().unwrap_or("Allow this?"));
+    ///     if let Some(command) = ask.command() {
+    ///         println!("$ {} (in {})", command.command, command.cwd);
+    ///     }
+    /// }
+    /// ```
+    pub fn command(&self) -> Option<&PermissionCommand> {
+        self.details.command.as_ref()
     }
 
     /// Sets `_meta` of the answer.

@@ -11,18 +11,19 @@ use attache_wire::v1::{
     AuthCapabilities, BooleanConfigOptionCapabilities, ClientCapabilities, ClientSessionCapabilities,
     CompactionCapabilities, CreateElicitationRequest, CreateTerminalRequest, ElicitationCapabilities,
     ElicitationFormCapabilities, ElicitationUrlCapabilities, FileSystemCapabilities, Implementation,
-    InitializeRequest, KillTerminalRequest, NoticeCapabilities, ProtocolVersion, ReadTextFileRequest,
-    ReleaseTerminalRequest, SessionConfigOptionsCapabilities, TerminalOutputRequest,
+    InitializeRequest, InitializeResponse, KillTerminalRequest, NoticeCapabilities, ProtocolVersion,
+    ReadTextFileRequest, ReleaseTerminalRequest, SessionConfigOptionsCapabilities, TerminalOutputRequest,
     WaitForTerminalExitRequest, WriteTextFileRequest,
 };
-use attache_wire::{Meta, Notification, Request};
+use attache_wire::{Meta, Notification, Request, v2};
 use serde_json::value::RawValue;
 
 use super::PermissionAsk;
 use super::agent::AgentHandle;
-use super::connection::Core;
+use super::connection::{Core, read};
 use super::dispatch::Router;
 use super::serve::{BoxFuture, DynTerminal, ReadFiles, RequestContext, Terminals, WriteFiles, run_with_slot};
+use super::v2::convert;
 use crate::race::{First, race};
 use crate::report::{ErrorHook, HandlerError, NoiseHook};
 use crate::{Error, Result};
@@ -65,6 +66,7 @@ pub(crate) struct Services {
     pub(crate) cancel_deadline: Duration,
     /// Capabilities without a handler.
     pub(super) more: ClientCapabilities,
+    protocol: Protocol,
     initialize_timeout: Duration,
     limits: Limits,
 }
@@ -84,6 +86,11 @@ impl Services {
             CreateElicitationRequest::METHOD => self.forms || self.urls,
             _ => true,
         }
+    }
+
+    /// Whether services are installed that only version 1 has.
+    fn needs_version_1(&self) -> bool {
+        self.read.is_some() || self.write.is_some() || self.terminals.is_some()
     }
 
     // INIT-17: exactly the installed services are advertised.
@@ -135,6 +142,7 @@ impl Client {
             missing_files_are_empty: None,
             cancel_deadline: CANCEL_DEADLINE,
             more: ClientCapabilities::new(),
+            protocol: Protocol::V1,
             initialize_timeout: INITIALIZE_TIMEOUT,
             limits: Limits::for_client(),
         })
@@ -349,12 +357,52 @@ impl Client {
         self
     }
 
+    /// Sets the protocol versions that are offered; [`Protocol::V1`] by default, because version 2 is a draft.
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.0.protocol = protocol;
+        self
+    }
+
     /// Connects to an agent and negotiates the version. Must be called within a tokio runtime.
+    ///
+    /// With [`Protocol::Auto`], a client that provides files or terminals offers version 1 first, because an agent of version 1 would
+    /// not learn of them from the offer of version 2; see [`connect_with`](Self::connect_with).
     ///
     /// # Errors
     /// [`Error::Timeout`], [`Error::Version`], [`Error::Closed`] or [`Error::Refused`]. The error holds the output of the agent
     /// instead of an answer.
     pub async fn connect(&self, link: Link) -> Result<AgentHandle> {
+        let offer = match self.0.protocol {
+            Protocol::V2 => ProtocolVersion::V2,
+            Protocol::Auto if !self.0.needs_version_1() => ProtocolVersion::V2,
+            Protocol::Auto | Protocol::V1 => ProtocolVersion::V1,
+        };
+        self.connect_offering(link, offer).await
+    }
+
+    /// Connects to an agent that can be started again: offers version 2, and where that would take files or terminals from an
+    /// agent of version 1, starts it a second time with version 1.
+    ///
+    /// Remember [`AgentHandle::protocol_version`] of an agent and ask for [`Protocol::V1`] the next time, to start it once.
+    ///
+    /// Example: [`Protocol`].
+    ///
+    /// # Errors
+    /// Those of `link` and of [`connect`](Self::connect).
+    pub async fn connect_with(&self, mut link: impl AsyncFnMut() -> Result<Link>) -> Result<AgentHandle> {
+        if self.0.protocol != Protocol::Auto || !self.0.needs_version_1() {
+            return self.connect(link().await?).await;
+        }
+        let agent = self.connect_offering(link().await?, ProtocolVersion::V2).await?;
+        if agent.0.is_v2() {
+            return Ok(agent);
+        }
+        agent.shutdown().await;
+        drop(agent);
+        self.connect_offering(link().await?, ProtocolVersion::V1).await
+    }
+
+    async fn connect_offering(&self, link: Link, offer: ProtocolVersion) -> Result<AgentHandle> {
         let services = self.0.clone();
         let mut core = None;
         let (peer, driver) = attache_conn::open(link, services.limits.clone(), Side::Client, |peer| {
@@ -368,33 +416,34 @@ impl Client {
         };
         // Dropping this future drops the last handle, which closes the connection.
         let agent = AgentHandle(core);
-        self.initialize(&agent).await?;
+        self.initialize(&agent, offer).await?;
         Ok(agent)
     }
 
-    async fn initialize(&self, agent: &AgentHandle) -> Result<()> {
+    async fn initialize(&self, agent: &AgentHandle, offer: ProtocolVersion) -> Result<()> {
         let core = &agent.0;
-        // INIT-01: the first request. INIT-04: the newest version that we speak.
-        let request = InitializeRequest::new(ProtocolVersion::V1)
-            .client_capabilities(self.0.capabilities())
-            .client_info(self.0.info.clone());
-        let timeout = self.0.initialize_timeout;
-        let answer = match race(core.request(&request), tokio::time::sleep(timeout)).await {
-            First::Left(answer) => answer,
-            First::Right(()) => {
-                let method = InitializeRequest::METHOD.to_owned();
-                return Err(Error::Timeout { method, after: timeout, output: last_output(core).await });
-            }
-        };
+        let mut answer = self.offer(core, offer).await;
+        // A refusal leaves the connection as it was. An agent that says which versions it has is asked for one of them; one that
+        // does not know what to do with version 2 is asked for version 1.
+        if let Err(Error::Refused(error)) = &answer
+            && let Some(other) = self.other_version(error, offer)
+        {
+            answer = self.offer(core, other).await;
+        }
         match answer {
             // INIT-09: an unknown version ends the connection.
-            Ok(initialized) if initialized.protocol_version != ProtocolVersion::V1 => {
+            Ok(Negotiated { response, .. }) if !self.0.protocol.accepts(response.protocol_version) => {
                 core.peer.close();
-                Err(Error::Version { theirs: initialized.protocol_version, ours: ProtocolVersion::V1 })
+                let ours =
+                    if self.0.protocol == Protocol::V1 { ProtocolVersion::V1 } else { ProtocolVersion::V2 };
+                Err(Error::Version { theirs: response.protocol_version, ours })
             }
-            Ok(initialized) => {
-                // Set once: there is one `initialize` per connection.
-                let _ = core.initialized.set(initialized);
+            Ok(Negotiated { response, capabilities_v2 }) => {
+                // Set once: there is one successful `initialize` per connection.
+                if let Some(capabilities) = capabilities_v2 {
+                    let _ = core.capabilities_v2.set(capabilities);
+                }
+                let _ = core.initialized.set(response);
                 Ok(())
             }
             Err(Error::Closed(closed)) => Err(Error::Closed(closed.with_stdout(core.printed()))),
@@ -405,6 +454,107 @@ impl Client {
                 core.peer.close();
                 Err(error)
             }
+        }
+    }
+
+    /// The version to ask for after a refusal.
+    fn other_version(&self, error: &ErrorObject, offered: ProtocolVersion) -> Option<ProtocolVersion> {
+        let named = error.data.as_deref().filter(|_| error.code == UNSUPPORTED_VERSION).map(RawValue::get);
+        let named: Option<v2::UnsupportedProtocolVersionErrorData> =
+            named.and_then(|data| serde_json::from_str(data).ok());
+        let other = match named {
+            Some(named) => named.supported.into_iter().filter(|version| *version != offered).max()?,
+            None if offered == ProtocolVersion::V2 => ProtocolVersion::V1,
+            None => return None,
+        };
+        self.0.protocol.accepts(other).then_some(other)
+    }
+
+    /// Sends `initialize` in the form of a version and reads the answer in the form of the version that it names.
+    async fn offer(&self, core: &Core, version: ProtocolVersion) -> Result<Negotiated> {
+        // INIT-01: the first request. INIT-04: the newest version that we speak.
+        let sent = async {
+            match version == ProtocolVersion::V2 {
+                // V2-03
+                true => {
+                    let capabilities = convert::client_capabilities(self.0.capabilities());
+                    let request = v2::InitializeRequest::new(version, self.0.info.clone());
+                    core.peer.call(InitializeRequest::METHOD, &request.capabilities(capabilities)).await
+                }
+                false => {
+                    let request = InitializeRequest::new(version)
+                        .client_capabilities(self.0.capabilities())
+                        .client_info(self.0.info.clone());
+                    core.peer.call(InitializeRequest::METHOD, &request).await
+                }
+            }
+        };
+        let timeout = self.0.initialize_timeout;
+        let raw = match race(sent, tokio::time::sleep(timeout)).await {
+            First::Left(answer) => answer?,
+            First::Right(()) => {
+                let method = InitializeRequest::METHOD.to_owned();
+                return Err(Error::Timeout { method, after: timeout, output: last_output(core).await });
+            }
+        };
+        // Both forms have the version; all other members of version 1 are optional.
+        let response = read::<InitializeRequest>(&raw)?;
+        if response.protocol_version != ProtocolVersion::V2 {
+            return Ok(Negotiated { response, capabilities_v2: None });
+        }
+        // V2-04
+        let answer = read::<v2::InitializeRequest>(&raw)?;
+        let methods = convert::auth_methods(answer.auth_methods);
+        let capabilities = convert::agent_capabilities(answer.capabilities.clone(), !methods.is_empty());
+        let response = InitializeResponse::new(ProtocolVersion::V2)
+            .agent_capabilities(capabilities)
+            .agent_info(answer.info)
+            .auth_methods(methods)
+            .meta(answer.meta);
+        Ok(Negotiated { response, capabilities_v2: Some(answer.capabilities) })
+    }
+}
+
+/// The code of an agent that does not speak the offered version.
+const UNSUPPORTED_VERSION: i32 = -32022;
+
+/// The answer to `initialize`.
+struct Negotiated {
+    response: InitializeResponse,
+    capabilities_v2: Option<v2::AgentCapabilities>,
+}
+
+/// The protocol versions that a client speaks; see [`Client::protocol`].
+///
+/// ```no_run
+/// use attache::Link;
+/// use attache::client::{Client, Protocol};
+///
+/// # async fn run() -> attache::Result<()> {
+/// let client = Client::new().protocol(Protocol::Auto);
+/// let agent = client.connect_with(async || Ok(Link::spawn("my-agent")?)).await?;
+/// println!("version {}", agent.protocol_version());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// Version 1.
+    #[default]
+    V1,
+    /// Version 2.
+    V2,
+    /// Version 2 with agents that speak it, version 1 with the others.
+    Auto,
+}
+
+impl Protocol {
+    fn accepts(self, version: ProtocolVersion) -> bool {
+        match self {
+            Protocol::V1 => version == ProtocolVersion::V1,
+            Protocol::V2 => version == ProtocolVersion::V2,
+            Protocol::Auto => version == ProtocolVersion::V1 || version == ProtocolVersion::V2,
         }
     }
 }

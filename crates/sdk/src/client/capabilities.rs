@@ -3,10 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use attache_wire::v1::{DeleteSessionRequest, ListSessionsRequest, LogoutRequest, SessionId, SessionInfo};
+use attache_wire::v1::{
+    DeleteSessionRequest, ListSessionsRequest, ListSessionsResponse, LogoutRequest, SessionId, SessionInfo,
+};
+use attache_wire::v2;
 
 use super::agent::AgentHandle;
 use super::session_builder::{Load, Resume, SessionBuilder};
+use super::v2::requests;
 use crate::Result;
 
 /// Loads stored sessions; see [`AgentHandle::loader`].
@@ -73,7 +77,20 @@ impl SessionPages {
         }
         #[cfg(feature = "unstable")]
         self.check_filter()?;
-        let page = self.agent.0.request(&self.request).await?;
+        let page = match self.agent.0.is_v2() {
+            false => self.agent.0.request(&self.request).await?,
+            true => {
+                let mut request = v2::ListSessionsRequest::new();
+                request.cwd.clone_from(&self.request.cwd);
+                request.cursor.clone_from(&self.request.cursor);
+                #[cfg(feature = "unstable")]
+                request.archived.clone_from(&self.request.archived);
+                let page = self.agent.0.request(&request).await?;
+                let sessions: Vec<_> = page.sessions.into_iter().map(requests::session_info).collect();
+                // V2-45: an empty cursor is a cursor.
+                ListSessionsResponse::new(sessions).next_cursor(page.next_cursor)
+            }
+        };
         // LIST-05: without a cursor this was the last page. LIST-06: with one, it goes back as it came.
         self.done = page.next_cursor.is_none();
         self.request.cursor = page.next_cursor;
@@ -113,6 +130,9 @@ impl Logout {
     /// Logs out. Open sessions may require a login from now on.
     // AUTH-19
     pub async fn send(self) -> Result<()> {
-        self.0.0.request(&LogoutRequest::new()).await.map(|_| ())
+        match self.0.0.is_v2() {
+            false => self.0.0.request(&LogoutRequest::new()).await.map(drop),
+            true => self.0.0.request(&v2::LogoutAuthRequest::new()).await.map(drop),
+        }
     }
 }

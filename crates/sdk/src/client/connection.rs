@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
@@ -37,6 +38,8 @@ pub(crate) struct Core {
     pub(crate) services: Services,
     pub(crate) errors: ErrorReporter,
     pub(crate) initialized: OnceLock<InitializeResponse>,
+    /// The capabilities of an agent of version 2, which say more.
+    pub(crate) capabilities_v2: OnceLock<attache_wire::v2::AgentCapabilities>,
     pub(crate) events: Arc<ConnectionEventQueue>,
     routes: Mutex<Routes>,
     noise: Mutex<VecDeque<String>>,
@@ -72,9 +75,15 @@ pub(crate) struct Route {
 /// Serves a request as soon as its session is known.
 type ServeFn = Box<dyn FnOnce(&Arc<Core>, Route, Responder) + Send>;
 
+/// An update in the form of its version.
+pub(crate) enum Update {
+    V1(SessionUpdate),
+    V2(attache_wire::v2::SessionUpdate),
+}
+
 /// A message for a session that is not known yet.
 pub(crate) enum EarlyMessage {
-    Update(Box<SessionUpdate>, usize),
+    Update(Box<Update>, usize),
     Request { serve: ServeFn, bytes: usize, responder: Responder },
 }
 
@@ -102,6 +111,7 @@ impl Core {
             services,
             errors,
             initialized: OnceLock::new(),
+            capabilities_v2: OnceLock::new(),
             events,
             routes: Mutex::new(Routes::default()),
             noise: Mutex::new(VecDeque::new()),
@@ -113,6 +123,16 @@ impl Core {
     // INIT-15: before it, the agent has no capabilities.
     pub(crate) fn initialized(&self) -> &InitializeResponse {
         self.initialized.get().unwrap_or(&UNINITIALIZED)
+    }
+
+    /// Whether the connection speaks version 2.
+    pub(crate) fn is_v2(&self) -> bool {
+        self.initialized().protocol_version == ProtocolVersion::V2
+    }
+
+    /// Creates the lane of a session.
+    pub(crate) fn lane(&self, id: SessionId, roots: Arc<[PathBuf]>) -> Arc<Lane> {
+        Lane::new(id, roots, self.peer.clone(), self.initialized().protocol_version)
     }
 
     pub(super) fn routes(&self) -> MutexGuard<'_, Routes> {
@@ -186,7 +206,18 @@ impl Core {
     }
 
     // SESS-32: reports an update of an unknown session.
-    pub(crate) fn stray(&self, session_id: SessionId, update: Box<SessionUpdate>, bytes: usize) {
+    pub(crate) fn stray(&self, session_id: SessionId, update: Update, bytes: usize) {
+        let update = match update {
+            Update::V1(update) => Box::new(update),
+            // Most updates are the same in both versions.
+            Update::V2(update) => {
+                let text = serde_json::to_string(&update).unwrap_or_default();
+                match serde_json::from_str(&text) {
+                    Ok(update) => Box::new(update),
+                    Err(_) => return self.noise(text.as_bytes(), "an update of an unknown session"),
+                }
+            }
+        };
         self.events.push(ConnectionEvent::Stray { session_id, update }, bytes);
     }
 
@@ -285,7 +316,7 @@ pub(crate) fn answered<R: Request>(answer: Result<&RawValue, CallError>) -> Resu
     read::<R>(answer?)
 }
 
-fn read<R: Request>(raw: &RawValue) -> Result<R::Response> {
+pub(crate) fn read<R: Request>(raw: &RawValue) -> Result<R::Response> {
     let fail = |reason: String| Error::Decode { method: R::METHOD.to_owned(), reason };
     size::check_answer(raw.get()).map_err(fail)?;
     decode_tolerant_result(R::METHOD, Some(raw)).map_err(|error| fail(error.to_string()))
@@ -308,7 +339,7 @@ impl Drop for OpeningGuard {
         for (id, early) in left {
             for early in early {
                 match early {
-                    EarlyMessage::Update(update, bytes) => core.stray(id.clone(), update, bytes),
+                    EarlyMessage::Update(update, bytes) => core.stray(id.clone(), *update, bytes),
                     EarlyMessage::Request { responder, .. } => {
                         responder.err(Error::unknown_session(id.as_str()).to_wire())
                     }

@@ -3,18 +3,17 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
 use attache_conn::{Closed, Dispatch, IncomingNotification, IncomingRequest};
 use attache_rpc::ErrorObject;
-use attache_wire::v1::{
-    CompleteElicitationNotification, SessionId, SessionNotification, SessionUpdate, decode_tolerant,
-};
-use attache_wire::{AnyStr, Json, Notification};
+use attache_wire::v1::{CompleteElicitationNotification, SessionId, SessionNotification, decode_tolerant};
+use attache_wire::{AnyStr, Json, Notification, v2};
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::connection::{Core, EarlyMessage, Route};
+use super::connection::{Core, EarlyMessage, Route, Update};
 use super::event::Event;
 use super::events::ConnectionEvent;
 use super::size;
@@ -110,6 +109,9 @@ impl Core {
     fn receive_update(self: &Arc<Self>, notification: IncomingNotification<'_>) {
         const METHOD: &str = SessionNotification::METHOD;
         let bytes = notification.params_text().len();
+        if self.is_v2() {
+            return self.receive_update_v2(notification);
+        }
         let decoded = notification.decode(
             |params| {
                 size::check_update(params).map_err(serde::de::Error::custom)?;
@@ -132,17 +134,40 @@ impl Core {
             },
         );
         if let Some((id, update)) = decoded {
-            self.route_update(&id, update, bytes);
+            self.route_update(&id, Update::V1(update), bytes);
         }
     }
 
-    fn route_update(self: &Arc<Self>, id: &str, update: SessionUpdate, bytes: usize) {
+    /// The same in version 2, which has no older peers to be tolerant of.
+    // V2-20
+    fn receive_update_v2(self: &Arc<Self>, notification: IncomingNotification<'_>) {
+        let bytes = notification.params_text().len();
+        let decoded = notification.decode(
+            |params| {
+                size::check_update(params).map_err(serde::de::Error::custom)?;
+                read_update(params)
+            },
+            |params| {
+                let reason = match read_update::<v2::SessionUpdate>(params.map_or("null", RawValue::get)) {
+                    Ok((id, update)) => return Some((Cow::Owned(id.into_owned()), update)),
+                    Err(error) => error,
+                };
+                self.unreadable(SessionNotification::METHOD, params, reason);
+                None
+            },
+        );
+        if let Some((id, update)) = decoded {
+            self.route_update(&id, Update::V2(update), bytes);
+        }
+    }
+
+    fn route_update(self: &Arc<Self>, id: &str, update: Update, bytes: usize) {
         match self.find(id) {
             Some(route) => self.deliver(id, route, update, bytes),
             None => {
                 let early = EarlyMessage::Update(Box::new(update), bytes);
                 if let Err(EarlyMessage::Update(update, bytes)) = self.hold_early(id, early) {
-                    self.stray(SessionId::from(id), update, bytes);
+                    self.stray(SessionId::from(id), *update, bytes);
                 }
             }
         }
@@ -152,22 +177,37 @@ impl Core {
         &self,
         id: &(impl AsRef<str> + ?Sized),
         route: Route,
-        update: SessionUpdate,
+        update: Update,
         bytes: usize,
     ) {
-        #[cfg(feature = "unstable")]
-        if let SessionUpdate::SubagentUpdate(child) = &update {
-            self.add_child(&child.session_id, &route.lane);
+        let child = route.child.then_some(id.as_ref());
+        match update {
+            Update::V1(update) => {
+                #[cfg(feature = "unstable")]
+                if let attache_wire::v1::SessionUpdate::SubagentUpdate(child) = &update {
+                    self.add_child(&child.session_id, &route.lane);
+                }
+                route.lane.update(child, update, bytes);
+            }
+            Update::V2(update) => {
+                #[cfg(feature = "unstable")]
+                if let v2::SessionUpdate::SubagentUpdate(child) = &update {
+                    self.add_child(&child.session_id, &route.lane);
+                }
+                // RPC-04: an update that cannot be used is reported on this side.
+                if let Err(reason) = route.lane.update_v2(child, update, bytes) {
+                    self.noise(b"", &format!("`{}`: {reason}", SessionNotification::METHOD));
+                }
+            }
         }
-        route.lane.update(route.child.then_some(id.as_ref()), update, bytes);
     }
 }
 
 /// Decodes the params of `session/update` with a borrowed session id.
-fn read_update(params: &str) -> serde_json::Result<(Cow<'_, str>, SessionUpdate)> {
-    struct Members;
-    impl<'de> Visitor<'de> for Members {
-        type Value = (Cow<'de, str>, SessionUpdate);
+fn read_update<U: DeserializeOwned>(params: &str) -> serde_json::Result<(Cow<'_, str>, U)> {
+    struct Members<U>(PhantomData<U>);
+    impl<'de, U: DeserializeOwned> Visitor<'de> for Members<U> {
+        type Value = (Cow<'de, str>, U);
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object (SessionNotification)")
         }
@@ -176,7 +216,7 @@ fn read_update(params: &str) -> serde_json::Result<(Cow<'_, str>, SessionUpdate)
             while let Some(key) = map.next_key_seed(AnyStr)? {
                 match &*key {
                     "sessionId" => id = Some(map.next_value_seed(AnyStr)?),
-                    "update" => update = Some(map.next_value::<SessionUpdate>()?),
+                    "update" => update = Some(map.next_value::<U>()?),
                     _ => drop(map.next_value::<IgnoredAny>()?),
                 }
             }
@@ -188,7 +228,7 @@ fn read_update(params: &str) -> serde_json::Result<(Cow<'_, str>, SessionUpdate)
         }
     }
     let mut json = serde_json::Deserializer::from_str(params);
-    let read = json.deserialize_map(Members)?;
+    let read = json.deserialize_map(Members(PhantomData))?;
     json.end()?;
     Ok(read)
 }

@@ -4,16 +4,19 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use attache_wire::Meta;
 use attache_wire::Unknown;
 use attache_wire::v1::{
     Annotations, AvailableCommand, CompactionSummaryChunk, CompactionUpdate, ContentBlock, ElicitationId,
-    MessageId, Notice, Plan, SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeId, ToolCallId,
-    ToolCallUpdate, UsageUpdate,
+    MessageId, Notice, Plan, SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeId, TerminalId,
+    ToolCallContent, ToolCallId, ToolCallUpdate, UsageUpdate,
 };
 #[cfg(feature = "unstable")]
 use attache_wire::v1::{PlanRemoved, PlanUpdate, SessionMessage, SessionMessageChunk, SubagentUpdate};
+use attache_wire::v2::ToolCallStatus as ToolStatus;
+use attache_wire::v2::{BackgroundWork, StopReason, TerminalExitStatus};
+use attache_wire::{Meta, Patch, v2};
 
+use super::calls::ToolCall;
 use super::{ElicitationAsk, PermissionAsk};
 
 /// An event of a session, in wire order. Read from [`TurnEvents`](super::TurnEvents), [`SessionReplay`](super::SessionReplay) and
@@ -77,6 +80,16 @@ pub enum Event {
     Permission(PermissionAsk),
     /// A request for input. Dropping it answers `cancel`.
     Elicitation(ElicitationAsk),
+    /// The state of the session. With agents of version 1 it follows from prompts, questions and answers.
+    // V2-11, V2-13
+    State(SessionState),
+    /// The content of a message was replaced. Agents of version 1 never send it.
+    Message(Box<MessageChange>),
+    /// A new or changed terminal of the agent. Agents of version 1 have none.
+    Terminal(Box<TerminalChange>),
+    /// The work that continues while the session is idle; replaces the list before. Agents of version 1 never send it.
+    // V2-36
+    Background(Arc<[BackgroundWork]>),
     /// The user has finished at the page of an elicitation.
     ElicitationComplete(ElicitationId),
     /// An unknown update, unchanged.
@@ -90,6 +103,16 @@ impl Event {
             Event::Permission(_) | Event::Elicitation(_) => true,
             #[cfg(feature = "unstable")]
             Event::FromSubagent(_, event) => event.is_ask(),
+            _ => false,
+        }
+    }
+
+    /// Whether the event is part of something that has a state of its own.
+    pub(crate) fn has_state(&self) -> bool {
+        match self {
+            Event::ToolCall(_) | Event::Terminal(_) => true,
+            #[cfg(feature = "unstable")]
+            Event::FromSubagent(_, event) => event.has_state(),
             _ => false,
         }
     }
@@ -177,6 +200,128 @@ pub struct ContentPiece {
     pub message_id: Option<MessageId>,
 }
 
+/// The state of a session.
+///
+/// ```
+/// use attache::client::{Event, SessionState};
+///
+/// fn busy(event: &Event) -> Option<bool> {
+///     let Event::State(state) = event else { return None };
+///     Some(!matches!(state, SessionState::Idle(_)))
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum SessionState {
+    /// The agent works.
+    Running,
+    /// The agent waits for the user.
+    RequiresAction,
+    /// The agent has nothing to do. The reason is why the work ended, if that is known.
+    Idle(Option<StopReason>),
+    /// A state that this crate does not know. It is not idle.
+    // V2-35
+    Other(String),
+}
+
+/// New content of a message, which replaces all text and content of it so far.
+///
+/// A message that is new, or whose content only grows, comes as [`Event::Text`] and the like instead.
+///
+/// ```
+/// use attache::client::{Event, Speaker};
+///
+/// fn shown(answer: &mut String, event: &Event) {
+///     match event {
+///         Event::Text(text) => answer.push_str(text),
+///         Event::Message(message) if message.speaker == Speaker::Agent => *answer = message.text(),
+///         _ => {}
+///     }
+/// }
+/// ```
+// V2-17
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct MessageChange {
+    /// The author of the message.
+    pub speaker: Speaker,
+    /// The message.
+    pub message_id: MessageId,
+    /// The whole content; empty if the message was cleared.
+    pub content: Vec<ContentBlock>,
+}
+
+impl MessageChange {
+    /// The text of the message.
+    pub fn text(&self) -> String {
+        let texts = self.content.iter().filter_map(|block| match block {
+            ContentBlock::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+}
+
+/// A new or changed terminal of the agent.
+///
+/// ```
+/// use std::io::Write;
+/// use attache::client::TerminalChange;
+///
+/// fn show(change: &TerminalChange) -> std::io::Result<()> {
+///     std::io::stdout().write_all(&change.appended)
+/// }
+/// ```
+// V2-32
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TerminalChange {
+    /// The terminal as it is now.
+    pub terminal: Arc<AgentTerminal>,
+    /// Output that is new. It may end inside of a character.
+    pub appended: Vec<u8>,
+    /// Whether `appended` is the whole output and replaces what was shown before.
+    pub replaced: bool,
+    /// Members that changed, until they are part of `terminal`.
+    pub(crate) update: Option<Box<v2::TerminalUpdate>>,
+}
+
+/// A terminal that the agent runs and the client shows.
+///
+/// Example: [`TerminalChange`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AgentTerminal {
+    /// The terminal. Content of tool calls refers to it.
+    pub id: TerminalId,
+    /// The command.
+    pub command: Option<String>,
+    /// The working directory.
+    pub cwd: Option<String>,
+    /// The end of the output, at most 64 KiB.
+    pub output: Vec<u8>,
+    /// The exit status of a command that has ended.
+    pub exit_status: Option<TerminalExitStatus>,
+    /// Columns and rows, if the agent gave them.
+    pub size: Option<(u16, u16)>,
+    /// Whether [`SessionControl::cancel_terminal`](super::SessionControl::cancel_terminal) works.
+    pub cancellable: bool,
+}
+
+impl AgentTerminal {
+    pub(crate) fn new(id: TerminalId) -> Self {
+        AgentTerminal {
+            id,
+            command: None,
+            cwd: None,
+            output: Vec::new(),
+            exit_status: None,
+            size: None,
+            cancellable: false,
+        }
+    }
+}
+
 /// A new or changed tool call. Absent members of `update` are unchanged; lists replace the whole list.
 ///
 /// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
@@ -190,9 +335,30 @@ pub struct ToolCallChange {
     pub created: bool,
     /// The members that are new.
     pub update: Box<ToolCallUpdate>,
+    /// The call as it is now, with all changes so far.
+    pub call: Arc<ToolCall>,
+    /// Members that only version 2 has, until they are part of `call`.
+    pub(crate) extra: ToolExtra,
+}
+
+/// Changes of a tool call that version 1 cannot express.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct ToolExtra {
+    pub(crate) name: Patch<String>,
+    pub(crate) status: Option<ToolStatus>,
+    pub(crate) cancellable: Option<bool>,
+    /// Content that is added to the content so far.
+    pub(crate) append: Vec<ToolCallContent>,
+    pub(crate) meta: Patch<Meta>,
 }
 
 impl ToolCallChange {
+    /// A change whose state is filled in when it is read.
+    pub(crate) fn new(created: bool, update: Box<ToolCallUpdate>) -> Self {
+        let call = Arc::new(ToolCall::new(update.tool_call_id.clone()));
+        ToolCallChange { created, update, call, extra: ToolExtra::default() }
+    }
+
     /// The id of the call.
     pub fn id(&self) -> &ToolCallId {
         &self.update.tool_call_id

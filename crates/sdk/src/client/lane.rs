@@ -14,16 +14,19 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use attache_conn::{Backlog, CallId, Closed, Peer};
-use attache_wire::Notification;
 use attache_wire::v1::{
-    CancelNotification, PromptResponse, SessionId, SessionUpdate, StopReason, ToolCallUpdate,
+    CancelNotification, MessageId, PromptResponse, ProtocolVersion, SessionId, SessionUpdate, StopReason,
+    ToolCallUpdate,
 };
+use attache_wire::{Notification, v2};
 use tokio::time::Instant;
 
 use super::ask::PendingAnswer;
-use super::event::Event;
+use super::calls::Calls;
+use super::event::{Event, SessionState, Speaker};
 use super::serve::TerminalTable;
 use super::state::State;
+use super::v2::{Item, Prompts, Reason, Updates, convert};
 use crate::{Error, Result};
 
 /// Events outside of turns that are kept.
@@ -40,7 +43,11 @@ pub(crate) struct Lane {
     pub(crate) roots: Arc<[PathBuf]>,
     pub(crate) terminals: TerminalTable,
     pub(crate) peer: Peer,
+    pub(crate) version: ProtocolVersion,
+    this: Weak<Lane>,
     inner: Mutex<Inner>,
+    /// The tool calls and terminals as far as they were read.
+    calls: Mutex<Calls>,
 }
 
 #[derive(Default)]
@@ -55,13 +62,15 @@ struct Inner {
     queued: usize,
     /// Bytes of events that were taken and still count in the backlog.
     taken: usize,
-    end: Option<Result<Option<PromptResponse>>>,
+    end: Option<TurnEnd>,
     turn_waker: Option<Waker>,
     outside: VecDeque<(Event, usize)>,
     outside_bytes: usize,
     outside_waker: Option<Waker>,
     asks: Vec<Weak<PendingAnswer>>,
     state: State,
+    updates: Updates,
+    prompts: Prompts,
     #[cfg(feature = "unstable")]
     children: super::unstable::Children,
     closed: Option<Closed>,
@@ -81,14 +90,26 @@ enum Phase {
 }
 
 impl Lane {
-    pub(crate) fn new(id: SessionId, roots: Arc<[PathBuf]>, peer: Peer) -> Arc<Self> {
-        Arc::new(Lane {
+    pub(crate) fn new(
+        id: SessionId,
+        roots: Arc<[PathBuf]>,
+        peer: Peer,
+        version: ProtocolVersion,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Lane {
             id,
             roots,
             terminals: TerminalTable::default(),
             peer,
+            version,
+            this: this.clone(),
             inner: Mutex::new(Inner::default()),
+            calls: Mutex::new(Calls::default()),
         })
+    }
+
+    fn is_v2(&self) -> bool {
+        self.version == ProtocolVersion::V2
     }
 
     /// The working directory.
@@ -126,15 +147,223 @@ impl Lane {
         }
     }
 
+    /// Adds an update of version 2. Returns why it cannot be used.
+    pub(crate) fn update_v2(
+        &self,
+        child: Option<&str>,
+        update: v2::SessionUpdate,
+        bytes: usize,
+    ) -> Result<(), Reason> {
+        let mut inner = self.lock();
+        let update = match update {
+            update @ (v2::SessionUpdate::UserMessage(_) | v2::SessionUpdate::UserMessageChunk(_))
+                if child.is_none() =>
+            {
+                match inner.prompts.take(update, bytes) {
+                    Some(update) => update,
+                    None => return Ok(()),
+                }
+            }
+            v2::SessionUpdate::AgentMessageChunk(chunk) => {
+                return self.add_chunk(inner, child, Speaker::Agent, chunk, bytes);
+            }
+            v2::SessionUpdate::AgentThoughtChunk(chunk) => {
+                return self.add_chunk(inner, child, Speaker::Thought, chunk, bytes);
+            }
+            update => update,
+        };
+        let items = inner.updates.items(child.unwrap_or_default(), update)?;
+        self.add_items(inner, child, items, bytes);
+        Ok(())
+    }
+
+    /// Adds a piece of a message, which most updates are.
+    fn add_chunk(
+        &self,
+        mut inner: MutexGuard<'_, Inner>,
+        child: Option<&str>,
+        speaker: Speaker,
+        chunk: v2::ContentChunk,
+        bytes: usize,
+    ) -> Result<(), Reason> {
+        let Some(update) = inner.updates.chunk(child.unwrap_or_default(), speaker, chunk) else {
+            return Ok(());
+        };
+        let event = match child {
+            None => inner.state.fold(update, bytes),
+            Some(id) => inner.state.fold_child(id, update, bytes),
+        };
+        if let Some(event) = event {
+            self.push(inner, event.of_child(child.map(SessionId::from)), bytes + EVENT_BYTES);
+        }
+        Ok(())
+    }
+
+    fn add_items<'l>(
+        &'l self,
+        mut inner: MutexGuard<'l, Inner>,
+        child: Option<&str>,
+        items: Vec<Item>,
+        bytes: usize,
+    ) {
+        for item in items {
+            let event = match item {
+                Item::Update(update) => {
+                    #[cfg(feature = "unstable")]
+                    if let SessionUpdate::SubagentUpdate(update) = &update {
+                        inner.children.note(update);
+                    }
+                    match child {
+                        None => inner.state.fold(update, bytes),
+                        Some(id) => inner.state.fold_child(id, update, bytes),
+                    }
+                }
+                Item::Tool(update, extra) => {
+                    Some(Event::ToolCall(inner.state.change_v2(child.unwrap_or_default(), update, extra)))
+                }
+                Item::State(state) if child.is_none() => {
+                    inner = self.change_state(inner, *state);
+                    continue;
+                }
+                Item::State(state) => Some(Event::State(session_state(&state))),
+                Item::Event(event) => {
+                    if let Event::Terminal(change) = &event {
+                        inner.state.note_terminal(change);
+                    }
+                    Some(event)
+                }
+            };
+            let Some(event) = event else { continue };
+            // The modes of version 2 are an option.
+            let mode = match (&event, child) {
+                (Event::ConfigOptions(_), None) => inner.state.derive_modes(),
+                _ => None,
+            };
+            let event = event.of_child(child.map(SessionId::from));
+            self.push(inner, event, bytes + EVENT_BYTES);
+            if let Some(mode) = mode {
+                self.push(self.lock(), Event::Mode(mode), EVENT_BYTES);
+            }
+            inner = self.lock();
+        }
+    }
+
+    /// Notes a state of the session, which may be the end of the turn.
+    fn change_state<'l>(
+        &'l self,
+        mut inner: MutexGuard<'l, Inner>,
+        state: v2::StateUpdate,
+    ) -> MutexGuard<'l, Inner> {
+        let background = inner.state.change_background(state.background());
+        let now = session_state(&state);
+        inner.state.now = Some(now.clone());
+        // A replay ends with the state of the session; that it is idle says nothing new.
+        let is_shown = inner.phase != Phase::Loading || !matches!(now, SessionState::Idle(_));
+        let end = match state {
+            v2::StateUpdate::Idle(idle) => inner.prompts.idle(idle),
+            _ => None,
+        };
+        if let Some(background) = background {
+            self.push(inner, Event::Background(background), EVENT_BYTES);
+            inner = self.lock();
+        }
+        if is_shown {
+            self.push(inner, Event::State(now), EVENT_BYTES);
+            inner = self.lock();
+        }
+        if let Some(end) = end {
+            self.finish(inner, end);
+            inner = self.lock();
+        }
+        inner
+    }
+
+    /// The answer to the prompt of a turn: its message is part of the conversation, or never will be.
+    // V2-08, V2-09
+    pub(crate) fn prompt_answered(&self, turn: u64, answer: Result<MessageId>) {
+        let mut inner = self.lock();
+        if inner.turn != turn || !matches!(inner.phase, Phase::Running | Phase::Draining) {
+            return;
+        }
+        let (others, end) = match answer {
+            Ok(id) => {
+                let answer = inner.prompts.answered(id);
+                (answer.others, answer.end)
+            }
+            Err(error) => (inner.prompts.forget(), Some(Err(error))),
+        };
+        self.give_out(inner, others);
+        if let Some(end) = end {
+            let inner = self.lock();
+            if inner.turn == turn {
+                self.finish(inner, end);
+            }
+        }
+    }
+
+    /// Gives out messages that were held back.
+    fn give_out(&self, inner: MutexGuard<'_, Inner>, held: Vec<(v2::SessionUpdate, usize)>) {
+        let mut inner = inner;
+        for (update, bytes) in held {
+            if let Ok(items) = inner.updates.items("", update) {
+                self.add_items(inner, None, items, bytes);
+                inner = self.lock();
+            }
+        }
+    }
+
+    /// Completes an event that is about to be given out with the state of its tool call or terminal.
+    pub(crate) fn complete(&self, event: &mut Event) {
+        if event.has_state() {
+            self.calls.lock().unwrap_or_else(PoisonError::into_inner).complete(event);
+        }
+    }
+
     /// Adds a question for the owner of the session.
     pub(crate) fn ask(&self, child: Option<SessionId>, slot: &Arc<PendingAnswer>, ask: Event, bytes: usize) {
         let call = match &ask {
             Event::Permission(ask) if child.is_none() => Some(ask.tool_call()),
             _ => None,
         };
-        if let Some(inner) = self.register_ask(slot, call) {
+        if let Some(mut inner) = self.register_ask(slot, call) {
+            if !self.is_v2() && inner.phase == Phase::Running && child.is_none() {
+                inner = self.wait_for_user(inner, slot);
+            }
             self.push(inner, ask.of_child(child), bytes + EVENT_BYTES);
         }
+    }
+
+    /// Reports that the agent waits for an answer, and, after it, that it works again. Version 1 has no states.
+    fn wait_for_user<'l>(
+        &'l self,
+        mut inner: MutexGuard<'l, Inner>,
+        slot: &PendingAnswer,
+    ) -> MutexGuard<'l, Inner> {
+        let turn = inner.turn;
+        if inner.state.now != Some(SessionState::RequiresAction) {
+            inner.state.now = Some(SessionState::RequiresAction);
+            self.push(inner, Event::State(SessionState::RequiresAction), EVENT_BYTES);
+            inner = self.lock();
+        }
+        let lane = self.this.clone();
+        // A question that is answered by now calls at once.
+        drop(inner);
+        slot.on_done(move || {
+            if let Some(lane) = lane.upgrade() {
+                lane.question_done(turn);
+            }
+        });
+        self.lock()
+    }
+
+    fn question_done(&self, turn: u64) {
+        let mut inner = self.lock();
+        let is_open = |slot: &Weak<PendingAnswer>| slot.upgrade().is_some_and(|slot| slot.is_open());
+        if inner.turn != turn || inner.phase != Phase::Running || inner.asks.iter().any(is_open) {
+            return;
+        }
+        inner.state.now = Some(SessionState::Running);
+        self.push(inner, Event::State(SessionState::Running), EVENT_BYTES);
     }
 
     /// Adds a question that a handler answers.
@@ -201,11 +430,21 @@ impl Lane {
     }
 
     /// Ends a turn or a replay with the response.
-    pub(crate) fn end(&self, turn: u64, result: Result<Option<PromptResponse>>) {
+    pub(crate) fn end(&self, turn: u64, result: TurnEnd) {
         let mut inner = self.lock();
         if inner.turn != turn {
             return;
         }
+        if !self.is_v2() && inner.phase == Phase::Running {
+            let idle = SessionState::Idle(convert::stop_reason(&result));
+            inner.state.now = Some(idle.clone());
+            self.push(inner, Event::State(idle), EVENT_BYTES);
+            inner = self.lock();
+        }
+        self.finish(inner, result);
+    }
+
+    fn finish(&self, mut inner: MutexGuard<'_, Inner>, result: TurnEnd) {
         match inner.phase {
             Phase::Running | Phase::Loading => inner.end = Some(result),
             Phase::Draining => {}
@@ -268,6 +507,8 @@ impl Lane {
 
     fn begin(&self, mut inner: MutexGuard<'_, Inner>, phase: Phase, take_all: bool) -> u64 {
         let mut moved = 0;
+        let held = inner.prompts.forget();
+        drop(held);
         inner.phase = phase;
         inner.turn += 1;
         inner.call = None;
@@ -280,6 +521,16 @@ impl Lane {
                 inner.queue.push_back(event);
             } else {
                 inner.outside.push_back((event, bytes));
+            }
+        }
+        if phase == Phase::Running {
+            match self.is_v2() {
+                true => inner.prompts.sent(),
+                false => {
+                    inner.state.now = Some(SessionState::Running);
+                    inner.queue.push_back(Event::State(SessionState::Running));
+                    moved += EVENT_BYTES;
+                }
             }
         }
         inner.queued += moved;
@@ -367,7 +618,9 @@ impl Lane {
         }
         inner.phase = Phase::Idle;
         let call = inner.call.take();
+        let held = inner.prompts.forget();
         drop(inner);
+        drop(held);
         if let Some(call) = call {
             self.peer.abandon(call);
         }
@@ -450,6 +703,18 @@ impl Lane {
     }
 }
 
+/// The state that a message of version 2 reports.
+// V2-35: an unknown state is not idle.
+fn session_state(state: &v2::StateUpdate) -> SessionState {
+    match state {
+        v2::StateUpdate::Running(_) => SessionState::Running,
+        v2::StateUpdate::RequiresAction(_) => SessionState::RequiresAction,
+        v2::StateUpdate::Idle(idle) => SessionState::Idle(idle.stop_reason.clone()),
+        v2::StateUpdate::Other(unknown) => SessionState::Other(unknown.tag.clone()),
+        _ => SessionState::Other("unknown".to_owned()),
+    }
+}
+
 /// The end of a turn.
 pub(crate) type TurnEnd = Result<Option<PromptResponse>>;
 
@@ -467,7 +732,10 @@ impl Inner {
     fn push_outside(&mut self, event: Event, bytes: usize) -> Vec<Event> {
         let mut forgotten = Vec::new();
         // CMD-02, CONF-16: these replace each other, so the newest is enough.
-        let replaces = matches!(event, Event::Commands(_) | Event::ConfigOptions(_));
+        let replaces = matches!(
+            event,
+            Event::Commands(_) | Event::ConfigOptions(_) | Event::State(_) | Event::Background(_)
+        );
         let bytes = if replaces { EVENT_BYTES } else { bytes };
         let same = |old: &Event| std::mem::discriminant(old) == std::mem::discriminant(&event);
         if let Some(at) = self.outside.iter().position(|(old, _)| replaces && same(old)) {

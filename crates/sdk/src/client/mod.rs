@@ -38,6 +38,7 @@
 mod agent;
 mod ask;
 mod builder;
+mod calls;
 mod capabilities;
 mod connection;
 mod dispatch;
@@ -60,15 +61,24 @@ mod state;
 mod turn;
 #[cfg(feature = "unstable")]
 mod unstable;
+mod v2;
 
 pub use agent::AgentHandle;
-pub use ask::PermissionAsk;
-pub use builder::Client;
+pub use ask::{PermissionAsk, PermissionCommand};
+pub use attache_wire::v2::{
+    BackgroundTerminal, BackgroundToolCall, BackgroundWork, StopReason as IdleReason, TerminalExitStatus,
+    ToolCallStatus as ToolStatus,
+};
+pub use builder::{Client, Protocol};
+pub use calls::ToolCall;
 pub use capabilities::{Logout, SessionDeleter, SessionLister, SessionLoader, SessionPages, SessionResumer};
 #[cfg(feature = "drafts")]
 pub use drafts::{Nes, NesSession, SuggestionPoint};
 pub use elicitation::{ElicitationAsk, FormProblem, InvalidForm, RequestedInput};
-pub use event::{ContentPiece, Event, Speaker, TextChunk, ToolCallChange};
+pub use event::{
+    AgentTerminal, ContentPiece, Event, MessageChange, SessionState, Speaker, TerminalChange, TextChunk,
+    ToolCallChange,
+};
 pub use events::{ConnectionEvent, ConnectionEvents};
 pub use parts::{Prompter, SessionEvent, SessionEvents};
 pub use replay::SessionReplay;

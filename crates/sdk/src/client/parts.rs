@@ -101,7 +101,8 @@ impl SessionEvents {
         waiting: &mut Option<Waiting>,
     ) -> Poll<Option<SessionEvent>> {
         loop {
-            if let Some(event) = self.events.pop_front() {
+            if let Some(mut event) = self.events.pop_front() {
+                self.session.lane().complete(&mut event);
                 return Poll::Ready(Some(SessionEvent::Event(event)));
             }
             if self.closed {
@@ -111,7 +112,10 @@ impl SessionEvents {
             if !lane.in_turn() {
                 self.deadline = Deadline::default();
                 match lane.poll_outside(cx) {
-                    Poll::Ready(Ok(event)) => return Poll::Ready(Some(SessionEvent::Event(event))),
+                    Poll::Ready(Ok(mut event)) => {
+                        lane.complete(&mut event);
+                        return Poll::Ready(Some(SessionEvent::Event(event)));
+                    }
                     Poll::Ready(Err(_)) => self.closed = true,
                     // A turn may have begun meanwhile, before the waker was there.
                     Poll::Pending if lane.in_turn() => {}

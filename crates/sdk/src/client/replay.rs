@@ -44,10 +44,11 @@ impl SessionReplay {
     /// When the agent refuses to load the session, or ends.
     pub async fn next(&mut self) -> Result<Option<Event>> {
         loop {
-            if let Some(event) = self.events.pop_front() {
+            let Some((_, lane)) = &self.parts else { return Ok(None) };
+            if let Some(mut event) = self.events.pop_front() {
+                lane.complete(&mut event);
                 return Ok(Some(event));
             }
-            let Some((_, lane)) = &self.parts else { return Ok(None) };
             if let Some(end) = &self.end {
                 return end.clone().map(|()| None);
             }

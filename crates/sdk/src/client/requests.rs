@@ -16,14 +16,14 @@ use attache_wire::v1::{
 };
 use serde::Serialize;
 
-use super::ask::{PendingAnswer, cancel_permission};
+use super::ask::{PendingAnswer, PermissionDetails, cancel_permission};
 use super::connection::{Core, EarlyMessage, Route};
 use super::elicitation::cancel_elicitation;
 use super::event::Event;
 use super::events::ConnectionEvent;
 use super::quirks::needs_empty_missing_files;
 use super::serve::{DynTerminal, RequestContext, TerminalTable, run, run_with_slot};
-use super::{ElicitationAsk, PermissionAsk, size};
+use super::{ElicitationAsk, PermissionAsk, size, v2};
 use crate::{Error, Result};
 
 /// A request that belongs to a session.
@@ -70,6 +70,7 @@ macro_rules! terminal_requests {
 
 session_requests! {
     RequestPermissionRequest: size::PERMISSION;
+    attache_wire::v2::RequestPermissionRequest: size::PERMISSION;
     ReadTextFileRequest: size::NAMES, |this| Some(&this.path);
     // As large as a frame: the text is all that is kept of it.
     WriteTextFileRequest: usize::MAX, |this| Some(&this.path);
@@ -81,15 +82,27 @@ terminal_requests! { TerminalOutputRequest WaitForTerminalExitRequest KillTermin
 impl Core {
     pub(super) fn receive_request(self: &Arc<Self>, request: IncomingRequest<'_>) {
         // FS-03: a method that was not advertised does not exist.
-        if !self.services.serves(request.method()) {
+        // V2-39: version 2 has no files and terminals of clients.
+        if !self.services.serves(request.method()) || (self.is_v2() && is_gone(request.method())) {
             let error = ErrorObject::method_not_found(request.method());
             return request.reject(error);
         }
         let bytes = request.params_len();
         match request.method() {
+            RequestPermissionRequest::METHOD if self.is_v2() => {
+                type V2 = attache_wire::v2::RequestPermissionRequest;
+                self.session_request(request, move |core, route, request: V2, responder| {
+                    match v2::requests::permission(request) {
+                        Ok((request, details)) => {
+                            ask_permission(core, route, request, details, bytes, responder);
+                        }
+                        Err(reason) => responder.err(ErrorObject::invalid_params(reason)),
+                    }
+                });
+            }
             RequestPermissionRequest::METHOD => {
                 self.session_request(request, move |core, route, request, responder| {
-                    ask_permission(core, route, request, bytes, responder);
+                    ask_permission(core, route, request, PermissionDetails::default(), bytes, responder);
                 });
             }
             ReadTextFileRequest::METHOD => self.session_request(request, read_file),
@@ -260,6 +273,10 @@ impl Core {
     }
 }
 
+fn is_gone(method: &str) -> bool {
+    method.starts_with("fs/") || method.starts_with("terminal/")
+}
+
 fn decode<R: Request>(request: IncomingRequest<'_>) -> Option<(R, Responder)> {
     request.decode(serde_json::from_str, |params| {
         attache_wire::decode(params).map_err(|error| ErrorObject::invalid_params(error.to_string()))
@@ -270,13 +287,14 @@ fn ask_permission(
     core: &Arc<Core>,
     route: Route,
     request: RequestPermissionRequest,
+    details: PermissionDetails,
     bytes: usize,
     responder: Responder,
 ) {
     let child = route.child.then(|| request.session_id.clone());
     let cx = context(core, route.clone(), &responder);
     let slot = PendingAnswer::open(responder, cancel_permission);
-    let ask = PermissionAsk::new(slot.clone(), Box::new(request));
+    let ask = PermissionAsk::new(slot.clone(), Box::new(request), details);
     match &core.services.on_permission {
         None => route.lane.ask(child, &slot, Event::Permission(ask), bytes),
         Some(decide) => {

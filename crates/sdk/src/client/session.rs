@@ -5,19 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::Poll;
 
-use attache_wire::Request;
 use attache_wire::v1::{
     AgentCapabilities, AvailableCommand, CloseSessionRequest, ContentBlock, PromptRequest, SessionConfigId,
     SessionConfigKind, SessionConfigOption, SessionConfigOptionValue, SessionId, SessionModeId,
-    SessionModeState, SetSessionConfigOptionRequest, SetSessionModeRequest, UsageUpdate,
+    SessionModeState, SetSessionConfigOptionRequest, SetSessionModeRequest, TerminalId, ToolCallId,
+    UsageUpdate,
 };
+use attache_wire::{Request, v2};
 
 use super::agent::AgentHandle;
 use super::connection::answered;
-use super::event::Event;
+use super::event::{Event, SessionState};
 use super::lane::Lane;
 use super::parts::{Prompter, SessionEvents};
 use super::turn::{Deadline, TurnEvents};
+use super::v2::{convert, requests};
 use crate::check::unknown;
 use crate::race::{First, race};
 use crate::{Error, Prompt, Result};
@@ -128,10 +130,16 @@ impl Session {
         let running = || Error::Invalid("a turn is already running in this session".to_owned());
         let turn = begin(&self.lane).ok_or_else(running)?;
         let lane = self.lane.clone();
-        // The reader puts the response into the lane, after the updates before it.
-        let call = self.lane.peer.call_with(PromptRequest::METHOD, &request, move |answer| {
-            lane.end(turn, answered::<PromptRequest>(answer).map(Some));
-        });
+        // The reader puts the response into the lane, after the updates before it. A prompt is the same JSON in both versions.
+        let call = match self.agent.0.is_v2() {
+            false => self.lane.peer.call_with(PromptRequest::METHOD, &request, move |answer| {
+                lane.end(turn, answered::<PromptRequest>(answer).map(Some));
+            }),
+            true => self.lane.peer.call_with(v2::PromptRequest::METHOD, &request, move |answer| {
+                let answer = answered::<v2::PromptRequest>(answer);
+                lane.prompt_answered(turn, answer.map(|answer| answer.message_id));
+            }),
+        };
         self.lane.set_call(turn, call);
         Ok(turn)
     }
@@ -176,7 +184,10 @@ impl Session {
             polled
         });
         match race(next, lane.peer.closed()).await {
-            First::Left(event) => event,
+            First::Left(event) => event.map(|mut event| {
+                lane.complete(&mut event);
+                event
+            }),
             First::Right(closed) => Err(Error::Closed(closed)),
         }
     }
@@ -226,7 +237,12 @@ impl Session {
     pub async fn close(self) -> Result<()> {
         if self.agent.capabilities().session_capabilities.close.is_some() {
             // SESS-34
-            self.agent.0.request(&CloseSessionRequest::new(self.lane.id.clone())).await?;
+            let closed = self.agent.0.request(&CloseSessionRequest::new(self.lane.id.clone())).await;
+            // V2-29: a session that the agent does not know is closed.
+            return closed.map(drop).or_else(|error| match self.agent.0.is_v2() && error.is_not_found() {
+                true => Ok(()),
+                false => Err(error),
+            });
         }
         Ok(())
     }
@@ -294,6 +310,38 @@ impl SessionControl {
         self.lane.cancel();
     }
 
+    /// The state of the session, if it is known.
+    pub fn state(&self) -> Option<SessionState> {
+        self.lane.state(|state| state.now.clone())
+    }
+
+    /// Cancels one tool call. It ends with a status of its own; the turn goes on. Needs an agent of version 2 that offers it:
+    /// [`ToolCall::cancellable`](super::ToolCall::cancellable).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the call cannot be cancelled now. Nothing is sent then.
+    // V2-30
+    pub async fn cancel_tool_call(&self, id: &ToolCallId) -> Result<()> {
+        if !self.lane.state(|state| state.is_cancellable(id)) {
+            return Err(Error::Unsupported("to cancel this tool call"));
+        }
+        let request = v2::CancelToolCallRequest::new(self.lane.id.clone(), id.clone());
+        self.agent.0.request(&request).await.map(drop)
+    }
+
+    /// Cancels the command of a terminal of the agent; see [`AgentTerminal::cancellable`](super::AgentTerminal::cancellable).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the command cannot be cancelled now. Nothing is sent then.
+    // V2-30
+    pub async fn cancel_terminal(&self, id: &TerminalId) -> Result<()> {
+        if !self.lane.state(|state| state.is_cancellable_terminal(id)) {
+            return Err(Error::Unsupported("to cancel this command"));
+        }
+        let request = v2::CancelTerminalRequest::new(self.lane.id.clone(), id.as_str());
+        self.agent.0.request(&request).await.map(drop)
+    }
+
     /// Changes the mode.
     ///
     /// # Errors
@@ -306,6 +354,13 @@ impl SessionControl {
             let available = modes.available_modes.iter().map(|offered| offered.id.as_str());
             check_offered("mode", mode.as_str(), available)
         })?;
+        if self.agent.0.is_v2() {
+            let option = self.lane.state(|state| {
+                convert::mode_option(&state.config_options).map(|(option, _)| option.id.clone())
+            });
+            let option = option.ok_or(Error::Unsupported("session modes"))?;
+            return self.set_config_option(option, mode.as_str()).await.map(drop);
+        }
         let lane = self.lane.clone();
         let request = SetSessionModeRequest::new(self.lane.id.clone(), mode.clone());
         let done = self.agent.0.in_order(&request, move |answer| {
@@ -333,6 +388,21 @@ impl SessionControl {
         let (option, value) = (option.into(), value.into());
         check_option(&self.lane.state(|state| state.config_options.clone()), &option, &value)?;
         let lane = self.lane.clone();
+        if self.agent.0.is_v2() {
+            let value = requests::option_value(value)?;
+            let request = v2::SetSessionConfigOptionRequest::new(self.lane.id.clone(), option, value);
+            let done = self.agent.0.in_order(&request, move |answer| {
+                answer.map(|answer| {
+                    let options: Arc<[SessionConfigOption]> = convert::options(answer.config_options).into();
+                    lane.state(|state| {
+                        state.config_options = options.clone();
+                        state.derive_modes();
+                    });
+                    options
+                })
+            });
+            return done.await?;
+        }
         let request = SetSessionConfigOptionRequest::new(self.lane.id.clone(), option, value);
         let done = self.agent.0.in_order(&request, move |answer| {
             // CONF-13: the answer is the complete list.

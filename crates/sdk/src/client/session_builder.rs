@@ -9,17 +9,17 @@ use attache_wire::v1::{
     AgentCapabilities, LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest,
     NewSessionResponse, ResumeSessionRequest, ResumeSessionResponse, SessionId,
 };
-use attache_wire::{Meta, Request};
+use attache_wire::{Meta, Request, v2};
 
 use super::agent::AgentHandle;
 use super::connection::answered;
-use super::lane::Lane;
 use super::replay::SessionReplay;
 use super::serve::BoxFuture;
 use super::session::Session;
 use super::state::State;
 #[cfg(feature = "unstable")]
 use super::unstable::Fork;
+use super::v2::requests;
 use crate::check;
 use crate::{Error, Result};
 
@@ -44,7 +44,13 @@ pub(super) struct CheckedOptions {
 
 impl SessionOptions {
     /// Checks the options against the capabilities of the agent.
-    pub(super) fn check(mut self, agent: &AgentCapabilities) -> Result<CheckedOptions> {
+    pub(super) fn check(self, agent: &AgentHandle) -> Result<CheckedOptions> {
+        let checked = self.check_capabilities(agent.capabilities())?;
+        requests::check_session(agent, &checked)?;
+        Ok(checked)
+    }
+
+    fn check_capabilities(mut self, agent: &AgentCapabilities) -> Result<CheckedOptions> {
         let mut roots = vec![take(&mut self.cwd)];
         for directory in take(&mut self.directories) {
             // ROOT-19: duplicates, and the working directory itself, add nothing.
@@ -213,7 +219,12 @@ open_responses!(ForkSessionResponse);
 
 impl SessionBuilder<New> {
     async fn open(self) -> Result<Session> {
-        let checked = self.options.check(self.agent.capabilities())?;
+        let checked = self.options.check(&self.agent)?;
+        if self.agent.0.is_v2() {
+            let roots = checked.roots.clone();
+            let request = requests::new_session(checked)?;
+            return open(self.agent, &request, roots, |reply| reply.session_id.clone()).await;
+        }
         let request =
             with_options!(NewSessionRequest::new(checked.cwd, checked.options.mcp_servers), checked);
         open(self.agent, &request, checked.roots, |reply| reply.session_id.clone()).await
@@ -223,46 +234,83 @@ impl SessionBuilder<New> {
 impl SessionBuilder<Load> {
     fn open(self) -> Result<SessionReplay> {
         let Load(id) = self.kind;
-        let checked = self.options.check(self.agent.capabilities())?;
+        let checked = self.options.check(&self.agent)?;
+        if self.agent.0.is_v2() {
+            // V2-26
+            let (roots, start) = (checked.roots.clone(), v2::ReplayFromStart::new().into());
+            let request = requests::resume_session(id.clone(), checked, Some(start))?;
+            return replay(self.agent, id, roots, &request);
+        }
         let request = with_options!(
             LoadSessionRequest::new(id.clone(), checked.cwd, checked.options.mcp_servers),
             checked
         );
-        let lane = Lane::new(id, checked.roots, self.agent.0.peer.clone());
-        self.agent.0.register(&lane)?;
-        let load = lane.begin_load();
-        let target = lane.clone();
-        let call = self.agent.0.peer.call_with(LoadSessionRequest::METHOD, &request, move |answer| {
-            // SESS-13, RPC-22: `null` is an answer too.
-            let answer = answered::<LoadSessionRequest>(answer).map(|reply| {
-                target.state(|state| reply.apply(state));
-                None
-            });
-            target.end(load, answer);
-        });
-        Ok(SessionReplay::new(self.agent, lane, call))
+        replay(self.agent, id, checked.roots, &request)
     }
 }
 
 impl SessionBuilder<Resume> {
     async fn open(self) -> Result<Session> {
         let Resume(id) = self.kind;
-        let checked = self.options.check(self.agent.capabilities())?;
+        let checked = self.options.check(&self.agent)?;
+        if self.agent.0.is_v2() {
+            let roots = checked.roots.clone();
+            let request = requests::resume_session(id.clone(), checked, None)?;
+            return resume(self.agent, id, roots, &request).await;
+        }
         // SESS-22: the servers are sent although the schema lets them be absent.
         let request =
             ResumeSessionRequest::new(id.clone(), checked.cwd).mcp_servers(checked.options.mcp_servers);
         let request = with_options!(request, checked);
-        let lane = Lane::new(id, checked.roots, self.agent.0.peer.clone());
-        self.agent.0.register(&lane)?;
-        // From here on the lane is unregistered when this value is dropped.
-        let session = Session::new(self.agent, lane.clone());
-        let resumed = session
-            .agent()
-            .0
-            .in_order(&request, move |answer| answer.map(|reply| lane.state(|state| reply.apply(state))));
-        resumed.await??;
-        Ok(session)
+        resume(self.agent, id, checked.roots, &request).await
     }
+}
+
+/// Opens a session whose id is known, without its history.
+async fn resume<R: Request>(
+    agent: AgentHandle,
+    id: SessionId,
+    roots: Arc<[PathBuf]>,
+    request: &R,
+) -> Result<Session>
+where
+    R::Response: OpenResponse,
+{
+    let lane = agent.0.lane(id, roots);
+    agent.0.register(&lane)?;
+    // From here on the lane is unregistered when this value is dropped.
+    let session = Session::new(agent, lane.clone());
+    let resumed = session
+        .agent()
+        .0
+        .in_order(request, move |answer| answer.map(|reply| lane.state(|state| reply.apply(state))));
+    resumed.await??;
+    Ok(session)
+}
+
+/// Opens a session whose id is known, and reads its history until the answer.
+fn replay<R: Request + 'static>(
+    agent: AgentHandle,
+    id: SessionId,
+    roots: Arc<[PathBuf]>,
+    request: &R,
+) -> Result<SessionReplay>
+where
+    R::Response: OpenResponse,
+{
+    let lane = agent.0.lane(id, roots);
+    agent.0.register(&lane)?;
+    let load = lane.begin_load();
+    let target = lane.clone();
+    let call = agent.0.peer.call_with(R::METHOD, request, move |answer| {
+        // SESS-13, RPC-22: `null` is an answer too.
+        let answer = answered::<R>(answer).map(|reply| {
+            target.state(|state| reply.apply(state));
+            None
+        });
+        target.end(load, answer);
+    });
+    Ok(SessionReplay::new(agent, lane, call))
 }
 
 /// Opens a session whose id the agent chooses. Messages that arrive for it before the answer are kept for it.
@@ -280,7 +328,7 @@ where
     let answer = agent.0.in_order(request, move |answer| {
         let reply = answer?;
         let core = core.upgrade().ok_or(Error::Cancelled)?;
-        let lane = Lane::new(id(&reply), roots, core.peer.clone());
+        let lane = core.lane(id(&reply), roots);
         lane.state(|state| reply.apply(state));
         core.adopt(&lane);
         drop(opening);

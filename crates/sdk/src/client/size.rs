@@ -35,6 +35,12 @@ const CONTENTS: &[&str] = &[
     "compaction_summary_chunk",
     "session_message",
     "session_message_chunk",
+    "agent_message",
+    "agent_thought",
+    "user_message",
+    "tool_call_content_chunk",
+    "terminal_update",
+    "terminal_output_chunk",
 ];
 
 /// Refuses an update that is too large for its kind.

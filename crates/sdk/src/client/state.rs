@@ -4,12 +4,17 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use attache_wire::Patch;
 use attache_wire::v1::{
-    AvailableCommand, ContentBlock, ContentChunk, SessionConfigOption, SessionModeState, SessionUpdate,
-    ToolCallId, ToolCallUpdate, UsageUpdate,
+    AvailableCommand, ContentBlock, ContentChunk, SessionConfigOption, SessionModeId, SessionModeState,
+    SessionUpdate, TerminalId, ToolCallId, ToolCallUpdate, UsageUpdate,
 };
+use attache_wire::v2::BackgroundWork;
 
-use super::event::{ContentPiece, Event, Speaker, TextChunk, ToolCallChange};
+use super::event::{
+    ContentPiece, Event, SessionState, Speaker, TerminalChange, TextChunk, ToolCallChange, ToolExtra,
+};
+use super::v2::convert;
 
 /// Announced tool calls that are remembered; the oldest are dropped first.
 const KNOWN_CALLS: usize = 65_536;
@@ -28,7 +33,12 @@ pub(crate) struct State {
     pub(crate) title: Option<String>,
     pub(crate) updated_at: Option<String>,
     pub(crate) usage: Option<UsageUpdate>,
+    /// The state of the session, once it is known.
+    pub(crate) now: Option<SessionState>,
+    background: Arc<[BackgroundWork]>,
     tools: Tools,
+    /// Hashes of terminals that can be cancelled.
+    cancellable_terminals: HashSet<u64>,
 }
 
 impl State {
@@ -57,6 +67,74 @@ impl State {
     /// Folds an update of a subagent; only its tool calls are remembered.
     pub(crate) fn fold_child(&mut self, child: &str, update: SessionUpdate, bytes: usize) -> Option<Event> {
         self.tools.event(child, update, bytes)
+    }
+
+    /// Notes a change of a tool call of version 2, the first of which creates it.
+    // V2-19
+    pub(crate) fn change_v2(
+        &mut self,
+        child: &str,
+        update: ToolCallUpdate,
+        extra: ToolExtra,
+    ) -> ToolCallChange {
+        let key = self.tools.key(child, &update.tool_call_id);
+        if let Some(cancellable) = extra.cancellable {
+            note(&mut self.tools.cancellable, key, cancellable);
+        }
+        // V2-30: a call that has ended cannot be cancelled.
+        if extra.status.as_ref().is_some_and(|status| status.is_final()) {
+            self.tools.cancellable.remove(&key);
+        }
+        let mut change = self.tools.announced(child, update);
+        change.extra = extra;
+        change
+    }
+
+    /// Whether the agent offers to cancel a tool call.
+    // V2-30
+    pub(crate) fn is_cancellable(&self, id: &ToolCallId) -> bool {
+        self.tools.cancellable.contains(&self.tools.key("", id))
+    }
+
+    /// Notes whether a terminal can be cancelled.
+    pub(crate) fn note_terminal(&mut self, change: &TerminalChange) {
+        let Some(update) = &change.update else { return };
+        let key = self.tools.keys.hash_one(update.terminal_id.as_str());
+        match &update.capabilities {
+            Patch::Set(capabilities) => {
+                note(&mut self.cancellable_terminals, key, capabilities.cancel.is_some());
+            }
+            Patch::Clear => note(&mut self.cancellable_terminals, key, false),
+            Patch::Keep => {}
+        }
+        if matches!(update.exit_status, Patch::Set(_)) {
+            self.cancellable_terminals.remove(&key);
+        }
+    }
+
+    /// Whether the agent offers to cancel the command of a terminal.
+    // V2-30
+    pub(crate) fn is_cancellable_terminal(&self, id: &TerminalId) -> bool {
+        self.cancellable_terminals.contains(&self.tools.keys.hash_one(id.as_str()))
+    }
+
+    /// Replaces the list of background work. Returns it if it is reported and new.
+    // V2-36
+    pub(crate) fn change_background(
+        &mut self,
+        background: Option<&[BackgroundWork]>,
+    ) -> Option<Arc<[BackgroundWork]>> {
+        let background = background.filter(|background| **background != *self.background)?;
+        self.background = background.into();
+        Some(self.background.clone())
+    }
+
+    /// Derives the modes from the config options. Returns the current one if it changed.
+    pub(crate) fn derive_modes(&mut self) -> Option<SessionModeId> {
+        let modes = convert::modes(&self.config_options);
+        let current = modes.as_ref().map(|modes| modes.current_mode_id.clone());
+        let before = std::mem::replace(&mut self.modes, modes).map(|modes| modes.current_mode_id);
+        current.filter(|current| before.as_ref().is_some_and(|before| before != current))
     }
 
     /// Announces the tool call of a permission request, because some agents do not.
@@ -127,6 +205,19 @@ struct Tools {
     /// Changes of unannounced calls with their bytes on the wire. Some agents announce last.
     orphans: HashMap<u64, (Box<ToolCallUpdate>, usize)>,
     orphan_bytes: usize,
+    /// Calls that can be cancelled.
+    cancellable: HashSet<u64>,
+}
+
+/// Objects of one kind that can be cancelled at once.
+const CANCELLABLE: usize = 4_096;
+
+fn note(set: &mut HashSet<u64>, key: u64, cancellable: bool) {
+    if !cancellable {
+        set.remove(&key);
+    } else if set.len() < CANCELLABLE {
+        set.insert(key);
+    }
 }
 
 impl Tools {
@@ -147,13 +238,14 @@ impl Tools {
                 && let Some(oldest) = self.order.pop_front()
             {
                 self.known.remove(&oldest);
+                self.cancellable.remove(&oldest);
             }
         }
         if let Some((mut earlier, _)) = self.take_orphan(key) {
             earlier.merge(call);
             call = *earlier;
         }
-        ToolCallChange { created, update: Box::new(call) }
+        ToolCallChange::new(created, Box::new(call))
     }
 
     // TOOL-21: a change of an unknown call creates it if it has a title; else it waits for the
@@ -166,7 +258,7 @@ impl Tools {
     ) -> Option<ToolCallChange> {
         let key = self.key(child, &update.tool_call_id);
         if self.known.contains(&key) {
-            return Some(ToolCallChange { created: false, update });
+            return Some(ToolCallChange::new(false, update));
         }
         if update.title.is_some() {
             return Some(self.announced(child, *update));

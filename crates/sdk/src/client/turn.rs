@@ -89,7 +89,8 @@ impl RunningTurn {
         waiting: &mut Option<Waiting>,
     ) -> Poll<Result<Option<Event>>> {
         loop {
-            if let Some(event) = self.events.pop_front() {
+            if let Some(mut event) = self.events.pop_front() {
+                self.lane.complete(&mut event);
                 return Poll::Ready(Ok(Some(event)));
             }
             if self.ended {

@@ -5,6 +5,7 @@ use attache::wire::v1::{ElicitationContentValue, Fields, PermissionOptionKind};
 use serde_json::{Value, json};
 
 use crate::script::{Script, connect, open};
+use crate::turn_events::SkipStates;
 
 fn options(kinds: &[(&str, &str)]) -> Value {
     kinds.iter().map(|(id, kind)| json!({"optionId": id, "name": id, "kind": kind})).collect()
@@ -23,25 +24,25 @@ async fn an_option_is_chosen_by_its_id() {
     agent.expect("session/prompt").await;
     let twice = options(&[("a", "allow_once"), ("b", "allow_once"), ("c", "reject_once")]);
     ask(&mut agent, 1, twice.clone()).await;
-    let Some(Event::Permission(question)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(question)) = turn.after_states().await.unwrap() else { panic!() };
     assert_eq!(question.tool_call().tool_call_id, "t1");
     let second = question.options()[1].option_id.clone();
     question.choose(&second).unwrap();
     assert_eq!(agent.result(1).await, json!({"outcome": {"outcome": "selected", "optionId": "b"}}));
 
     ask(&mut agent, 2, twice.clone()).await;
-    let Some(Event::Permission(question)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(question)) = turn.after_states().await.unwrap() else { panic!() };
     question.choose_kind(PermissionOptionKind::AllowOnce);
     assert_eq!(agent.result(2).await["outcome"]["optionId"], "a");
 
     // what was not offered cannot be chosen
     ask(&mut agent, 3, twice.clone()).await;
-    let Some(Event::Permission(question)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(question)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(question.choose(&"ghost".into()).is_err());
     assert_eq!(agent.result(3).await["outcome"], json!({"outcome": "cancelled"}));
 
     ask(&mut agent, 4, twice).await;
-    let Some(Event::Permission(question)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(question)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(question.first_of(PermissionOptionKind::AllowAlways).is_none());
     question.choose_kind(PermissionOptionKind::AllowAlways);
     assert_eq!(agent.result(4).await["outcome"], json!({"outcome": "cancelled"}));
@@ -53,11 +54,11 @@ async fn a_dropped_question_is_answered() {
     let mut turn = session.prompt("go").await.unwrap();
     agent.expect("session/prompt").await;
     agent.ask("a", "s1").await;
-    drop(turn.next().await.unwrap());
+    drop(turn.after_states().await.unwrap());
     assert_eq!(agent.result("a").await["outcome"]["outcome"], "cancelled");
     let form = json!({"sessionId": "s1", "mode": "form", "message": "m", "requestedSchema": {}});
     agent.request("b", "elicitation/create", form).await;
-    drop(turn.next().await.unwrap());
+    drop(turn.after_states().await.unwrap());
     assert_eq!(agent.result("b").await, json!({"action": "cancel"}));
 }
 
@@ -68,7 +69,7 @@ async fn a_question_that_the_agent_takes_back_is_answered() {
     let mut turn = session.prompt("go").await.unwrap();
     agent.expect("session/prompt").await;
     agent.ask(5, "s1").await;
-    let Some(Event::Permission(question)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(question)) = turn.after_states().await.unwrap() else { panic!() };
     agent.notify("$/cancel_request", json!({"requestId": 5})).await;
     assert_eq!(agent.result(5).await["outcome"]["outcome"], "cancelled");
     question.withdrawn().await;
@@ -86,14 +87,14 @@ async fn a_question_that_waits_stops_nothing_else() {
     agent.request(2, "fs/read_text_file", json!({"sessionId": "s1", "path": "/work/a"})).await;
     assert_eq!(agent.result(2).await, json!({"content": "text"}));
     agent.ask(3, "s1").await;
-    let Some(Event::Permission(first)) = turn.next().await.unwrap() else { panic!() };
-    let Some(Event::Permission(second)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(first)) = turn.after_states().await.unwrap() else { panic!() };
+    let Some(Event::Permission(second)) = turn.after_states().await.unwrap() else { panic!() };
     second.choose_kind(PermissionOptionKind::RejectOnce);
     assert_eq!(agent.result(3).await["outcome"]["optionId"], "no");
     first.choose_kind(PermissionOptionKind::AllowOnce);
     assert_eq!(agent.result(1).await["outcome"]["optionId"], "yes");
     agent.end_turn(&prompt).await;
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
 }
 
 fn form() -> Value {
@@ -121,7 +122,7 @@ async fn a_form_is_checked_before_it_is_sent() {
     agent.expect("session/prompt").await;
     let params = json!({"sessionId": "s1", "toolCallId": "t", "mode": "form", "message": "who?", "requestedSchema": form()});
     agent.request(1, "elicitation/create", params.clone()).await;
-    let Some(Event::Elicitation(question)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Elicitation(question)) = turn.after_states().await.unwrap() else { panic!() };
     assert_eq!(question.message(), "who?");
     assert_eq!(question.tool_call_id().unwrap(), &"t");
     assert!(
@@ -183,11 +184,11 @@ async fn a_form_is_checked_before_it_is_sent() {
     assert_eq!(answer["content"]["tags"], json!(["x", "y"]));
 
     agent.request(2, "elicitation/create", params.clone()).await;
-    let Some(Event::Elicitation(question)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Elicitation(question)) = turn.after_states().await.unwrap() else { panic!() };
     question.decline();
     assert_eq!(agent.result(2).await, json!({"action": "decline"}));
     agent.request(3, "elicitation/create", params).await;
-    let Some(Event::Elicitation(question)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Elicitation(question)) = turn.after_states().await.unwrap() else { panic!() };
     question.agree().unwrap_err().ask.cancel();
     assert_eq!(agent.result(3).await, json!({"action": "cancel"}));
 }
@@ -211,7 +212,7 @@ async fn a_page_to_visit_and_its_end() {
     agent.expect("session/prompt").await;
     let params = json!({"sessionId": "s1", "mode": "url", "message": "visit", "url": "https://a.b", "elicitationId": " odd \u{1F600}"});
     agent.request(1, "elicitation/create", params).await;
-    let Some(Event::Elicitation(question)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Elicitation(question)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(matches!(question.requested(), Some(RequestedInput::Url { url: "https://a.b", .. })));
     question.agree().unwrap();
     assert_eq!(agent.result(1).await, json!({"action": "accept"}));
@@ -219,9 +220,9 @@ async fn a_page_to_visit_and_its_end() {
     agent.notify("elicitation/complete", json!({"elicitationId": " odd \u{1F600}"})).await;
     agent.notify("elicitation/complete", json!({"elicitationId": " odd \u{1F600}"})).await;
     agent.say("s1", "done").await;
-    let Some(Event::ElicitationComplete(id)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::ElicitationComplete(id)) = turn.after_states().await.unwrap() else { panic!() };
     assert_eq!(id, " odd \u{1F600}");
-    assert!(matches!(turn.next().await.unwrap(), Some(Event::Text(_))));
+    assert!(matches!(turn.after_states().await.unwrap(), Some(Event::Text(_))));
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::script::open;
+use crate::turn_events::SkipStates;
 
 fn read(path: &str) -> Value {
     json!({"sessionId": "s1", "path": path})
@@ -36,7 +37,7 @@ async fn few_handlers_of_large_answers_run_at_once_and_small_answers_do_not_wait
     let ask = json!({"sessionId": "s1", "toolCall": {"toolCallId": "c"}, "options": options});
     agent.request(100, "session/request_permission", ask).await;
     agent.request(101, "_acme/unknown", json!({})).await;
-    let Some(Event::Permission(ask)) = turn.next().await.unwrap() else { panic!("no question") };
+    let Some(Event::Permission(ask)) = turn.after_states().await.unwrap() else { panic!("no question") };
     ask.choose_kind(PermissionOptionKind::AllowOnce);
     // Both of them are answered although no file is.
     agent.error(101, -32601).await;
@@ -48,7 +49,7 @@ async fn few_handlers_of_large_answers_run_at_once_and_small_answers_do_not_wait
         assert!(running.load(Ordering::SeqCst) <= id + 5);
     }
     agent.end_turn(&prompt).await;
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]

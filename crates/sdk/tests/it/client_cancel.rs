@@ -7,6 +7,7 @@ use attache::client::{Client, Event};
 use serde_json::json;
 
 use crate::script::open;
+use crate::turn_events::SkipStates;
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_turn_continues_until_the_agent_ends_it() {
@@ -15,15 +16,15 @@ async fn a_cancelled_turn_continues_until_the_agent_ends_it() {
     let mut turn = session.prompt("go").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
     agent.say("s1", "a").await;
-    assert!(matches!(turn.next().await.unwrap(), Some(Event::Text(_))));
+    assert!(matches!(turn.after_states().await.unwrap(), Some(Event::Text(_))));
     turn.cancel();
     turn.cancel();
     assert_eq!(agent.expect("session/cancel").await["params"], json!({"sessionId": "s1"}));
     agent.say("s1", "b").await;
     agent.answer(&prompt, json!({"stopReason": "cancelled"})).await;
-    let Some(Event::Text(text)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Text(text)) = turn.after_states().await.unwrap() else { panic!() };
     assert_eq!(&*text, "b");
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
     assert_eq!(turn.stop_reason(), Some(StopReason::Cancelled));
     drop(turn);
     agent.expect_silence().await;
@@ -39,10 +40,10 @@ async fn every_open_question_is_answered_at_once() {
     let form = json!({"sessionId": "s1", "mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
     agent.request(2, "elicitation/create", form).await;
     agent.ask(3, "s1").await;
-    let Some(Event::Permission(first)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(first)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(first.is_open());
     // all three are in before the cancel
-    let Some(Event::Elicitation(second)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Elicitation(second)) = turn.after_states().await.unwrap() else { panic!() };
     turn.cancel();
     first.withdrawn().await;
     assert!(!first.is_open() && !second.is_open());
@@ -75,7 +76,7 @@ async fn a_control_cancels_from_elsewhere() {
     let control = read.await.unwrap();
     agent.expect("session/cancel").await;
     agent.answer(&prompt, json!({"stopReason": "cancelled"})).await;
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
     drop(turn);
     // a late cancel never touches the next turn
     control.cancel();
@@ -115,7 +116,7 @@ async fn a_dropped_turn_is_cancelled_and_the_next_prompt_waits_for_its_end() {
     agent.say("s1", "a").await;
     agent.ask(1, "s1").await;
     agent.say("s1", "b").await;
-    assert!(matches!(turn.next().await.unwrap(), Some(Event::Text(_))));
+    assert!(matches!(turn.after_states().await.unwrap(), Some(Event::Text(_))));
     drop(turn);
     agent.expect("session/cancel").await;
     assert_eq!(agent.result(1).await["outcome"]["outcome"], "cancelled");
@@ -130,9 +131,9 @@ async fn a_dropped_turn_is_cancelled_and_the_next_prompt_waits_for_its_end() {
     let prompt = agent.expect("session/prompt").await;
     agent.say("s1", "of two").await;
     agent.end_turn(&prompt).await;
-    let Some(Event::Text(text)) = second.next().await.unwrap() else { panic!() };
+    let Some(Event::Text(text)) = second.after_states().await.unwrap() else { panic!() };
     assert_eq!(&*text, "of two");
-    assert!(second.next().await.unwrap().is_none());
+    assert!(second.after_states().await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,7 +145,7 @@ async fn an_agent_that_ignores_cancel_loses_its_turn() {
     turn.cancel();
     agent.expect("session/cancel").await;
     let before = tokio::time::Instant::now();
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
     assert_eq!(before.elapsed().as_secs(), 7);
     assert_eq!(turn.stop_reason(), Some(StopReason::Cancelled));
     drop(turn);
@@ -155,8 +156,8 @@ async fn an_agent_that_ignores_cancel_loses_its_turn() {
     agent.end_turn(&first).await;
     agent.say("s1", "of two").await;
     agent.answer(&second, json!({"stopReason": "refusal"})).await;
-    assert!(matches!(turn.next().await.unwrap(), Some(Event::Text(_))));
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(matches!(turn.after_states().await.unwrap(), Some(Event::Text(_))));
+    assert!(turn.after_states().await.unwrap().is_none());
     assert_eq!(turn.stop_reason(), Some(StopReason::Refusal));
 }
 
@@ -187,7 +188,7 @@ async fn a_cancelled_turn_expires_even_if_the_agent_keeps_sending() {
         }
     };
     let read = async {
-        while turn.next().await.unwrap().is_some() {}
+        while turn.after_states().await.unwrap().is_some() {}
         assert_eq!(turn.stop_reason(), Some(StopReason::Cancelled));
     };
     tokio::select! {
@@ -209,7 +210,7 @@ async fn a_cancel_or_a_drop_at_every_point() {
         agent.say("s1", "c").await;
         let mut held = Vec::new();
         for _ in 0..point {
-            held.push(turn.next().await.unwrap().unwrap());
+            held.push(turn.after_states().await.unwrap().unwrap());
         }
         if !drops {
             turn.cancel();
@@ -253,7 +254,7 @@ async fn a_future_that_is_dropped_loses_no_event() {
         tokio::select! {
             biased;
             () = tokio::time::sleep(Duration::from_millis(3)) => {}
-            event = turn.next() => match event.unwrap() {
+            event = turn.after_states() => match event.unwrap() {
                 Some(Event::Text(text)) => {
                     assert_eq!(&*text, received.to_string());
                     received += 1;

@@ -8,6 +8,7 @@ use attache::{Error, Meta};
 use serde_json::{Value, json};
 
 use crate::script::{connect, open};
+use crate::turn_events::SkipStates;
 
 /// Every capability that opens a door, in the form in which an agent states it.
 fn everything() -> Value {
@@ -145,7 +146,7 @@ async fn a_permission_waits_for_the_decision() {
     let mut turn = session.prompt("go").await.unwrap();
     script.expect("session/prompt").await;
     script.ask(1, "s1").await;
-    let Some(Event::Permission(ask)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(ask)) = turn.after_states().await.unwrap() else { panic!() };
     script.expect_silence().await;
     ask.choose(&"yes".into()).unwrap();
     let outcome = script.result(1).await;

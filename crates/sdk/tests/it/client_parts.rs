@@ -9,6 +9,7 @@ use futures_core::Stream;
 use serde_json::json;
 
 use crate::script::open;
+use crate::turn_events::SkipStates;
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_is_a_stream() {
@@ -33,7 +34,7 @@ async fn a_turn_that_was_left_unread_is_cancelled_by_the_next_prompt() {
     let mut first = session.prompt("one").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
     agent.say("s1", "…").await;
-    first.next().await.unwrap();
+    first.after_states().await.unwrap();
     // `first` is not dropped before the end of this function
     let (second, next) = tokio::join!(session.prompt("two"), async {
         agent.expect("session/cancel").await;
@@ -64,9 +65,9 @@ async fn one_stream_holds_everything_in_wire_order() {
     let (session, mut agent) = open(Client::new()).await;
     let (prompter, mut events) = session.into_parts();
     let reading = tokio::spawn(async move {
-        let mut seen = vec![text(events.next().await), text(events.next().await)];
-        assert_eq!(stop(events.next().await), StopReason::EndTurn);
-        seen.push(text(events.next().await));
+        let mut seen = vec![text(events.after_states().await), text(events.after_states().await)];
+        assert_eq!(stop(events.after_states().await), StopReason::EndTurn);
+        seen.push(text(events.after_states().await));
         (seen, events)
     });
     agent.say("s1", "before").await;
@@ -88,15 +89,15 @@ async fn one_stream_holds_everything_in_wire_order() {
     let prompt = agent.expect("session/prompt").await;
     agent.expect("session/cancel").await;
     agent.refuse(&prompt, -32603, "cancelled badly").await; // CANCEL-06
-    assert_eq!(stop(events.next().await), StopReason::Cancelled);
+    assert_eq!(stop(events.after_states().await), StopReason::Cancelled);
     prompting.await.unwrap();
 
     // the end of the connection ends the turn, then the stream
     prompter.prompt("last").await.unwrap();
     agent.expect("session/prompt").await;
     drop(agent);
-    assert!(matches!(events.next().await, Some(SessionEvent::TurnEnded(Err(Error::Closed(_))))));
-    assert!(events.next().await.is_none());
+    assert!(matches!(events.after_states().await, Some(SessionEvent::TurnEnded(Err(Error::Closed(_))))));
+    assert!(events.after_states().await.is_none());
 }
 
 #[tokio::test(start_paused = true)]

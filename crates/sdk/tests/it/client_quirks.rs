@@ -6,6 +6,7 @@ use attache::{Error, StopReason};
 use serde_json::{Value, json};
 
 use crate::script::{Script, connect, open};
+use crate::turn_events::SkipStates;
 
 /// A turn that works, whatever came before.
 async fn still_works(session: &mut attache::client::Session, agent: &mut Script) {
@@ -48,7 +49,7 @@ async fn both_sides_use_the_same_ids_and_uuids() {
         assert_eq!(agent.result(id).await["content"], "text");
     }
     agent.end_turn(&prompt).await;
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,7 +64,7 @@ async fn error_codes_outside_of_json_rpc_and_messages_that_are_json() {
         let mut turn = session.prompt("go").await.unwrap();
         let prompt = agent.expect("session/prompt").await;
         agent.refuse(&prompt, code, message).await;
-        let Err(Error::Refused(error)) = turn.next().await else { panic!() };
+        let Err(Error::Refused(error)) = turn.after_states().await else { panic!() };
         assert_eq!((error.code, &*error.message), (code, message));
     }
     still_works(&mut session, &mut agent).await;
@@ -83,7 +84,7 @@ async fn null_for_results() {
     let mut turn = session.prompt("go").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
     agent.answer(&prompt, json!(null)).await;
-    assert!(matches!(turn.next().await, Err(Error::Decode { .. })));
+    assert!(matches!(turn.after_states().await, Err(Error::Decode { .. })));
     drop(turn);
     still_works(&mut session, &mut agent).await;
 }
@@ -231,11 +232,11 @@ async fn a_permission_request_before_any_prompt() {
     agent.expect_silence().await;
     let mut turn = session.prompt("go").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
-    let Some(Event::Permission(ask)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(ask)) = turn.after_states().await.unwrap() else { panic!() };
     ask.choose_kind(PermissionOptionKind::RejectOnce);
     assert_eq!(agent.result(2).await["outcome"]["optionId"], "no");
     agent.end_turn(&prompt).await;
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,7 +246,7 @@ async fn updates_after_the_answer_of_a_prompt_and_of_a_load() {
     let prompt = agent.expect("session/prompt").await;
     agent.end_turn(&prompt).await;
     agent.say("s1", "late").await;
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
     drop(turn);
     assert!(matches!(session.next_update().await.unwrap(), Event::Text(text) if &*text == "late"));
     still_works(&mut session, &mut agent).await;
@@ -266,15 +267,15 @@ async fn unannounced_tool_calls() {
             json!({"sessionId": "s1", "toolCall": call, "options": options}),
         )
         .await;
-    let Some(Event::ToolCall(change)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::ToolCall(change)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(change.created && change.update.title.as_deref() == Some("Edit"));
-    let Some(Event::Permission(ask)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(ask)) = turn.after_states().await.unwrap() else { panic!() };
     ask.choose_kind(PermissionOptionKind::AllowOnce);
     agent.result(1).await;
     agent
         .update("s1", json!({"sessionUpdate": "tool_call_update", "toolCallId": "a", "status": "completed"}))
         .await;
-    let Some(Event::ToolCall(change)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::ToolCall(change)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(!change.created && *change.id() == "a");
 
     // the updates first and the announcement last
@@ -287,11 +288,11 @@ async fn unannounced_tool_calls() {
     let diff = json!([{"type": "diff", "path": "/a", "oldText": null, "newText": "x"}]);
     agent.update("s1", json!({"sessionUpdate": "tool_call_update", "toolCallId": "b", "status": "completed", "content": diff})).await;
     agent.update("s1", json!({"sessionUpdate": "tool_call", "toolCallId": "b", "title": "B"})).await;
-    let Some(Event::ToolCall(change)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::ToolCall(change)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(change.created && change.update.content.as_ref().unwrap().len() == 1);
     assert_eq!(change.update.status.unwrap().as_str(), "completed");
     agent.end_turn(&prompt).await;
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,7 +301,7 @@ async fn a_permission_request_with_nothing_but_an_id() {
     let mut turn = session.prompt("go").await.unwrap();
     agent.expect("session/prompt").await;
     agent.ask(1, "s1").await;
-    let Some(Event::Permission(ask)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(ask)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(ask.tool_call().title.is_none());
     ask.choose(&"no".into()).unwrap();
     assert_eq!(agent.result(1).await["outcome"]["optionId"], "no");
@@ -325,7 +326,7 @@ async fn two_options_of_the_same_kind() {
             json!({"sessionId": "s1", "toolCall": {"toolCallId": "t"}, "options": options}),
         )
         .await;
-    let Some(Event::Permission(ask)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(ask)) = turn.after_states().await.unwrap() else { panic!() };
     assert_eq!(ask.options().len(), 4);
     ask.choose(&"d".into()).unwrap();
     assert_eq!(agent.result(1).await["outcome"]["optionId"], "d");
@@ -353,7 +354,7 @@ async fn a_rejected_permission_that_cancels_the_turn() {
     let mut turn = session.prompt("go").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
     agent.ask(1, "s1").await;
-    let Some(Event::Permission(ask)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(ask)) = turn.after_states().await.unwrap() else { panic!() };
     ask.choose_kind(PermissionOptionKind::RejectOnce);
     agent.result(1).await;
     agent.answer(&prompt, json!({"stopReason": "cancelled"})).await;
@@ -437,10 +438,10 @@ async fn updates_that_are_unknown_or_malformed() {
     agent.notify("session/update", json!(null)).await;
     agent.say("s1", "fine").await;
     agent.end_turn(&prompt).await;
-    let Some(Event::Other(unknown)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Other(unknown)) = turn.after_states().await.unwrap() else { panic!() };
     assert_eq!(unknown.tag, "future_update");
-    assert!(matches!(turn.next().await.unwrap(), Some(Event::Text(_))));
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(matches!(turn.after_states().await.unwrap(), Some(Event::Text(_))));
+    assert!(turn.after_states().await.unwrap().is_none());
     assert!(
         matches!(events.next().await, Some(ConnectionEvent::Noise { why, .. }) if why.contains("session/update"))
     );

@@ -9,6 +9,7 @@ use attache::{Error, StopReason};
 use serde_json::{Value, json};
 
 use crate::script::{Script, connect, open};
+use crate::turn_events::SkipStates;
 
 #[tokio::test(start_paused = true)]
 async fn a_directory_is_absolute() {
@@ -344,9 +345,9 @@ async fn a_thousand_sessions_each_get_their_own() {
         agent.end_turn(prompt).await;
     }
     for (number, turn) in turns.iter_mut().enumerate() {
-        let Some(Event::Text(text)) = turn.next().await.unwrap() else { panic!() };
+        let Some(Event::Text(text)) = turn.after_states().await.unwrap() else { panic!() };
         assert_eq!(&*text, number.to_string());
-        assert!(turn.next().await.unwrap().is_none());
+        assert!(turn.after_states().await.unwrap().is_none());
     }
 }
 
@@ -380,17 +381,17 @@ async fn subagents_speak_through_their_session() {
     agent.update("s1", child(json!({"title": "Kid"}))).await;
     agent.say("kid", "hello from the kid").await;
     agent.ask(9, "kid").await;
-    assert!(matches!(turn.next().await.unwrap(), Some(Event::Subagent(_))));
-    let Some(Event::FromSubagent(id, event)) = turn.next().await.unwrap() else { panic!() };
+    assert!(matches!(turn.after_states().await.unwrap(), Some(Event::Subagent(_))));
+    let Some(Event::FromSubagent(id, event)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(id == "kid" && matches!(*event, Event::Text(_)));
-    let Some(Event::FromSubagent(_, event)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::FromSubagent(_, event)) = turn.after_states().await.unwrap() else { panic!() };
     let Event::Permission(ask) = *event else { panic!() };
     ask.choose(&"yes".into()).unwrap();
     assert_eq!(agent.result(9).await["outcome"]["optionId"], "yes");
     assert!(!control.cancel_subagent(&"kid".into()));
     agent.expect_silence().await;
     agent.update("s1", child(json!({"capabilities": {"cancel": {}}}))).await;
-    turn.next().await.unwrap();
+    turn.after_states().await.unwrap();
     assert!(control.cancel_subagent(&"kid".into()));
     assert_eq!(agent.expect("session/cancel").await["params"]["sessionId"], "kid");
     drop(turn);

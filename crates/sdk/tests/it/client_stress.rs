@@ -8,6 +8,7 @@ use attache::{Link, StopReason};
 use serde_json::{Value, json};
 
 use crate::script::{Script, connect};
+use crate::turn_events::SkipStates;
 
 /// Numbers that look random and are the same every time.
 struct Dice(u64);
@@ -75,7 +76,7 @@ async fn user(handle: AgentHandle, mut dice: Dice) {
                 dropped = true;
                 break;
             }
-            match turn.next().await.unwrap() {
+            match turn.after_states().await.unwrap() {
                 // what a turn says is its own, and in order
                 Some(Event::Text(text)) if &*text == "last" => assert_eq!(next, 10),
                 Some(Event::Text(text)) => {

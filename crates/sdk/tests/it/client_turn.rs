@@ -5,6 +5,7 @@ use attache::{Error, Prompt, StopReason};
 use serde_json::json;
 
 use crate::script::{connect, open};
+use crate::turn_events::SkipStates;
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_yields_events_in_wire_order() {
@@ -22,20 +23,20 @@ async fn a_turn_yields_events_in_wire_order() {
     agent.say("s1", "two").await;
     agent.answer(&prompt, json!({"stopReason": "max_tokens", "usage": {"totalTokens": 3, "inputTokens": 1, "outputTokens": 2}})).await;
 
-    let Some(Event::Text(text)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Text(text)) = turn.after_states().await.unwrap() else { panic!() };
     assert_eq!(&*text, "one ");
-    let Some(Event::Thought(text)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Thought(text)) = turn.after_states().await.unwrap() else { panic!() };
     assert_eq!(text.to_string(), "hm");
-    let Some(Event::Content(piece)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Content(piece)) = turn.after_states().await.unwrap() else { panic!() };
     assert_eq!(piece.message_id.unwrap(), "m1");
-    let Some(Event::Text(text)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Text(text)) = turn.after_states().await.unwrap() else { panic!() };
     assert_eq!(text.text, "two");
     assert_eq!(turn.stop_reason(), None);
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
     assert_eq!(turn.stop_reason(), Some(StopReason::MaxTokens));
     assert_eq!(turn.usage().unwrap().total_tokens, 3);
     // shows PROMPT-15: nothing was answered to the updates, and the end stays the end
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
     drop(turn);
     agent.expect_silence().await;
 }
@@ -55,10 +56,12 @@ async fn the_end_is_never_seen_before_the_updates_nor_an_update_after_the_end() 
         };
         let read = async {
             for count in 0..1000 {
-                let Some(Event::Text(text)) = turn.next().await.unwrap() else { panic!("round {round}") };
+                let Some(Event::Text(text)) = turn.after_states().await.unwrap() else {
+                    panic!("round {round}")
+                };
                 assert_eq!(&*text, count.to_string());
             }
-            assert!(turn.next().await.unwrap().is_none());
+            assert!(turn.after_states().await.unwrap().is_none());
         };
         tokio::join!(work, read);
         drop(turn);
@@ -75,16 +78,16 @@ async fn a_refused_prompt_is_an_error_of_the_turn() {
     let prompt = agent.expect("session/prompt").await;
     agent.say("s1", "before").await;
     agent.refuse(&prompt, -32000, "log in").await;
-    assert!(matches!(turn.next().await.unwrap(), Some(Event::Text(_))));
-    let error = turn.next().await.unwrap_err();
+    assert!(matches!(turn.after_states().await.unwrap(), Some(Event::Text(_))));
+    let error = turn.after_states().await.unwrap_err();
     assert!(error.is_auth_required());
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
     assert_eq!(turn.stop_reason(), None);
     drop(turn);
     let mut turn = session.prompt("again").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
     agent.end_turn(&prompt).await;
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,8 +97,8 @@ async fn the_end_of_the_agent_ends_the_turn() {
     agent.expect("session/prompt").await;
     agent.say("s1", "last words").await;
     drop(agent);
-    assert!(matches!(turn.next().await.unwrap(), Some(Event::Text(_))));
-    assert!(matches!(turn.next().await, Err(Error::Closed(_))));
+    assert!(matches!(turn.after_states().await.unwrap(), Some(Event::Text(_))));
+    assert!(matches!(turn.after_states().await, Err(Error::Closed(_))));
     drop(turn);
     assert!(matches!(session.prompt("more").await, Err(Error::Closed(_))));
     assert!(matches!(session.next_update().await, Err(Error::Closed(_))));
@@ -144,15 +147,15 @@ async fn tool_calls_are_upserts() {
         .await;
     agent.end_turn(&prompt).await;
 
-    let Some(Event::ToolCall(change)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::ToolCall(change)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(change.created && *change.id() == "a");
     assert_eq!(change.update.kind.unwrap().as_str(), "other");
-    let Some(Event::ToolCall(change)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::ToolCall(change)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(!change.created && change.update.title.is_none());
     assert_eq!(change.update.status.unwrap().as_str(), "completed");
-    let Some(Event::ToolCall(change)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::ToolCall(change)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(change.created && *change.id() == "b");
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,11 +207,11 @@ async fn an_unread_stream_is_bounded() {
     let mut turn = session.prompt("go").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
     // the unread question belongs to the turn now
-    let Some(Event::Permission(ask)) = turn.next().await.unwrap() else { panic!() };
+    let Some(Event::Permission(ask)) = turn.after_states().await.unwrap() else { panic!() };
     ask.cancel();
     assert_eq!(agent.result(7).await["outcome"]["outcome"], "cancelled");
     agent.end_turn(&prompt).await;
-    assert!(turn.next().await.unwrap().is_none());
+    assert!(turn.after_states().await.unwrap().is_none());
     drop(turn);
     let mut last = String::new();
     let mut count = 0;
@@ -238,7 +241,7 @@ async fn an_unread_turn_holds_back_the_agent() {
     assert!(stuck.is_err(), "ten megabytes were taken in without a reader");
     let read = async {
         let mut count = 0;
-        while turn.next().await.unwrap().is_some() {
+        while turn.after_states().await.unwrap().is_some() {
             count += 1;
         }
         count

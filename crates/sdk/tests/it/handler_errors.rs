@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::agent_rig::agent;
 use crate::script::{Script, open};
+use crate::turn_events::SkipStates;
 
 type Reports = Arc<Mutex<Vec<(String, Option<String>, String, String)>>>;
 
@@ -173,7 +174,7 @@ async fn a_handler_of_permissions_lets_one_liners_approve() {
         let mut session = client.connect(near).await.unwrap().new_session("/work").await.unwrap();
         let mut turn = session.prompt("go").await.unwrap();
         let mut text = String::new();
-        while let Some(event) = turn.next().await.unwrap() {
+        while let Some(event) = turn.after_states().await.unwrap() {
             match event {
                 Event::Permission(_) => panic!("the handler has it"),
                 Event::Text(chunk) => text.push_str(&chunk),

@@ -6,6 +6,7 @@ use attache_wire::v1::{
 
 use crate::client::Session;
 use crate::client::session_builder::{SessionBuilder, SessionOptions, open, with_options};
+use crate::client::v2::requests;
 use crate::{Error, Result, check};
 
 /// Kind of a [`SessionBuilder`] that copies a session.
@@ -25,7 +26,12 @@ impl<K> SessionBuilder<K> {
 impl SessionBuilder<Fork> {
     pub(in crate::client) async fn open(self) -> Result<Session> {
         let Fork(id) = self.kind;
-        let checked = self.options.check(self.agent.capabilities())?;
+        let checked = self.options.check(&self.agent)?;
+        if self.agent.0.is_v2() {
+            let roots = checked.roots.clone();
+            let request = requests::fork_session(id, checked)?;
+            return open(self.agent, &request, roots, |reply| reply.session_id.clone()).await;
+        }
         let request = ForkSessionRequest::new(id, checked.cwd).mcp_servers(checked.options.mcp_servers);
         let request = with_options!(request, checked);
         open(self.agent, &request, checked.roots, |reply| reply.session_id.clone()).await
