@@ -183,20 +183,20 @@ pub(crate) fn commands(commands: Vec<v2::AvailableCommand>) -> Vec<AvailableComm
 pub(crate) fn content(block: v2::ContentBlock) -> Option<ContentBlock> {
     Some(match block {
         v2::ContentBlock::Text(text) => {
-            let annotations = text.annotations.map(annotations);
+            let annotations = text.annotations.map(|of| annotations(*of));
             ContentBlock::Text(TextContent::new(text.text).annotations(annotations).meta(text.meta))
         }
         v2::ContentBlock::Image(image) => {
-            let annotations = image.annotations.map(annotations);
+            let annotations = image.annotations.map(|of| annotations(*of));
             let converted = ImageContent::new(image.data, image.mime_type).uri(image.uri);
             converted.annotations(annotations).meta(image.meta).into()
         }
         v2::ContentBlock::Audio(audio) => {
-            let annotations = audio.annotations.map(annotations);
+            let annotations = audio.annotations.map(|of| annotations(*of));
             AudioContent::new(audio.data, audio.mime_type).annotations(annotations).meta(audio.meta).into()
         }
         v2::ContentBlock::ResourceLink(link) => {
-            let annotations = link.annotations.map(annotations);
+            let annotations = link.annotations.map(|of| annotations(*of));
             let mut converted = ResourceLink::new(link.name, link.uri);
             converted.title = link.title;
             converted.description = link.description;
@@ -205,14 +205,14 @@ pub(crate) fn content(block: v2::ContentBlock) -> Option<ContentBlock> {
             converted.annotations(annotations).meta(link.meta).into()
         }
         v2::ContentBlock::Resource(resource) => {
-            let annotations = resource.annotations.map(annotations);
+            let annotations = resource.annotations.map(|of| annotations(*of));
             EmbeddedResource::new(resource.resource).annotations(annotations).meta(resource.meta).into()
         }
         _ => return None,
     })
 }
 
-fn annotations(annotations: Box<v2::Annotations>) -> Box<Annotations> {
+fn annotations(annotations: v2::Annotations) -> Box<Annotations> {
     let role = |role| match role {
         v2::Role::Assistant => Some(Role::Assistant),
         v2::Role::User => Some(Role::User),
