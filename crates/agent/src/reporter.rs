@@ -3,10 +3,8 @@
 //! Several tools may report at once. One lock covers the log and the connection, so both have the
 //! same order.
 
-use attache::agent::{SessionHandle, Tool, ToolBuilder, Turn};
-use attache::wire::v1::{
-    ContentChunk, Notice, NoticeSeverity, SessionUpdate, ToolCallStatus, ToolCallUpdate,
-};
+use attache::agent::{SessionHandle, Tool, ToolBuilder, ToolChange, ToolStatus, Turn};
+use attache::wire::v1::{ContentChunk, Notice, NoticeSeverity, SessionUpdate};
 use attache::{Error, Result};
 use serde::Serialize;
 
@@ -81,21 +79,22 @@ impl Reporter {
     /// Reports a new tool call (TOOL-01).
     pub(crate) async fn start_tool(&self, tool: ToolBuilder) -> Result<Tool> {
         let _order = self.order.lock().await;
-        self.log_update(&SessionUpdate::ToolCall(Box::new(tool.call().clone())))?;
+        self.log_update(&SessionUpdate::ToolCall(Box::new(tool.call())))?;
         tool.start().await
     }
 
     /// Reports a change of a tool call.
-    pub(crate) async fn update_tool(&self, tool: &Tool, change: ToolCallUpdate) -> Result<()> {
+    pub(crate) async fn update_tool(&self, tool: &Tool, change: ToolChange) -> Result<()> {
         let _order = self.order.lock().await;
-        self.log_update(&SessionUpdate::ToolCallUpdate(Box::new(change.clone())))?;
+        let update = change.to_v1(tool.id().clone());
+        self.log_update(&SessionUpdate::ToolCallUpdate(Box::new(update)))?;
         tool.update(change).await
     }
 
     /// Reports the end of a tool call, even in a cancelled turn (CANCEL-07). A client that has gone
     /// is noticed elsewhere.
-    pub(crate) async fn end_tool(&self, tool: &Tool, change: ToolCallUpdate, failed: bool) {
-        let status = if failed { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
+    pub(crate) async fn end_tool(&self, tool: &Tool, change: ToolChange, failed: bool) {
+        let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
         let _ = self.update_tool(tool, change.status(status)).await;
     }
 }

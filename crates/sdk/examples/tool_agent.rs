@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use attache::agent::{AgentSession, OpenRequest, Turn, serve, usual_options};
 use attache::wire::v1::{PlanEntry, PlanEntryPriority, PlanEntryStatus, ToolKind};
-use attache::{Link, Prompt, Result, StopReason};
+use attache::{Edit, Link, Prompt, Result, StopReason};
 
 struct NoteTaker {
     notes: PathBuf,
@@ -42,7 +42,7 @@ impl AgentSession for NoteTaker {
             .tool("Add a line to notes.txt")
             .kind(ToolKind::Edit)
             .location(&self.notes, None)
-            .diff(&self.notes, old, &new)
+            .edit(Edit::write(&self.notes, old, &new))
             .start()
             .await?;
 

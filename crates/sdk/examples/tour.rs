@@ -17,7 +17,7 @@ use attache::wire::v1::{
     PermissionOptionKind, PlanEntry, PlanEntryPriority, PlanEntryStatus, ReadTextFileRequest,
     ToolCallContent, ToolKind, WriteTextFileRequest,
 };
-use attache::{Command, Error, Link, Prompt, Result, StopReason};
+use attache::{Command, Edit, Error, Link, Prompt, Result, StopReason};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
@@ -61,7 +61,7 @@ impl AgentSession for Scripted {
             .tool("Edit greet.py")
             .kind(ToolKind::Edit)
             .location(&self.file, Some(1))
-            .diff(&self.file, Some(old), &new)
+            .edit(Edit::modify(&self.file, old, &new))
             .start()
             .await?;
         if !turn.ask(&tool, usual_options()).await?.is_allowed() {

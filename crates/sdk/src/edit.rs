@@ -30,6 +30,8 @@ pub struct Edit {
 }
 
 /// The kind of a change.
+///
+/// Example: [`Edit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EditOperation {
@@ -144,7 +146,6 @@ impl Edit {
 
     /// The diffs of version 1, which has no other operation than to write: a deleted file is empty, and a rename is two
     /// diffs. `None` if a text is unknown.
-    #[allow(dead_code, reason = "written by tool calls")]
     pub(crate) fn to_v1(&self) -> Option<Vec<v1::Diff>> {
         let diff = |path: &str, old: Option<&str>, new: &str| {
             v1::Diff::new(path, new).old_text(old.map(str::to_owned)).meta(self.meta.clone())
@@ -201,7 +202,6 @@ impl Edit {
     }
 
     /// The paths that the edit names.
-    #[allow(dead_code, reason = "written by tool calls")]
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         [Some(self.path()), self.old_path()].into_iter().flatten()
     }

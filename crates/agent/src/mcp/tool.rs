@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use attache::wire::v1::{ContentBlock as Shown, ImageContent, ToolCallContent, ToolKind};
+use attache::agent::ToolContent;
+use attache::wire::v1::{ContentBlock as Shown, ImageContent, ToolKind};
 use attache_host::policy::{Effect, ToolUse};
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents, Tool as Offered};
 use serde_json::Value;
@@ -189,7 +190,7 @@ impl ToolResult {
 
     fn put_text(&mut self, text: String) {
         self.output.parts.push(Part::Text(text.clone()));
-        self.output.content.get_or_insert_default().push(ToolCallContent::from(text));
+        self.output.content.get_or_insert_default().push(ToolContent::from(text));
     }
 
     fn push_image(&mut self, mime: &str, data: &str) {
@@ -204,7 +205,7 @@ impl ToolResult {
         self.image_bytes += data.len();
         self.output.parts.push(Part::Image { mime: mime.to_owned(), data: data.to_owned() });
         let image = Shown::from(ImageContent::new(data, mime));
-        self.output.content.get_or_insert_default().push(ToolCallContent::from(image));
+        self.output.content.get_or_insert_default().push(ToolContent::from(image));
     }
 
     fn push_resource(&mut self, resource: &ResourceContents) {

@@ -1,6 +1,6 @@
 //! `edit`: replacements in a file, all of them or none.
 
-use attache::agent::diff;
+use attache::Edit as FileEdit;
 use attache::wire::v1::ToolKind;
 use attache_host::policy::{Content, Effect};
 use serde_json::json;
@@ -50,7 +50,7 @@ impl Tool for Edit {
         let content = Content::known(Some(&old), &patched.text);
         let effects = vec![Effect::Write { path: path.for_policy(), content }];
         let (shown, line) = (path.clone(), patched.lines.first().copied());
-        let change = diff(&path.named, Some(old.clone()), patched.text.clone());
+        let change = FileEdit::modify(&path.named, old.clone(), patched.text.clone());
         let work = move |cx: ToolContext, _| async move { edit(&cx, &path, old, patched).await };
         Ok(Job::new(format!("Edit {name}"), effects, work).location(&shown, line).content(change))
     }
@@ -86,7 +86,7 @@ async fn edit(cx: &ToolContext, path: &WorkspacePath, old: String, patched: Patc
     }
     Ok(Output {
         parts: vec![Part::Text(text)],
-        content: Some(vec![diff(&path.named, Some(old), patched.text)]),
+        content: Some(vec![FileEdit::modify(&path.named, old, patched.text).into()]),
         locations: patched.lines.first().map(|line| vec![location(path, Some(*line))]),
         ..Output::default()
     })

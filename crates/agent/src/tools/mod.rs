@@ -32,8 +32,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use attache::agent::{DetachedTurn, Tool as Call};
-use attache::wire::v1::{ToolCallContent, ToolCallLocation, ToolKind};
+use attache::agent::{DetachedTurn, Tool as Call, ToolContent};
+use attache::wire::v1::{ToolCallLocation, ToolKind};
 use attache_host::policy::Effect;
 use serde_json::{Map, Value, json};
 
@@ -186,7 +186,7 @@ pub(crate) struct Job {
     /// TOOL-18: files that it touches.
     pub(crate) locations: Vec<ToolCallLocation>,
     /// Content to show beforehand.
-    pub(crate) content: Vec<ToolCallContent>,
+    pub(crate) content: Vec<ToolContent>,
     pub(crate) work: Work,
     /// Whether the work watches for cancellation itself and cleans up. Other work is dropped.
     pub(crate) handles_cancel: bool,
@@ -217,7 +217,7 @@ impl Job {
     }
 
     /// Adds content to show beforehand.
-    pub(crate) fn content(mut self, content: impl Into<ToolCallContent>) -> Self {
+    pub(crate) fn content(mut self, content: impl Into<ToolContent>) -> Self {
         self.content.push(content.into());
         self
     }
@@ -233,7 +233,7 @@ pub(crate) struct Output {
     /// The result for the model.
     pub(crate) parts: Vec<Part>,
     /// Content for the client; `None` keeps what the call shows already.
-    pub(crate) content: Option<Vec<ToolCallContent>>,
+    pub(crate) content: Option<Vec<ToolContent>>,
     pub(crate) locations: Option<Vec<ToolCallLocation>>,
     /// TOOL-19: output for programs.
     pub(crate) raw: Option<Value>,
@@ -275,7 +275,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Replaces the content of the call (TOOL-06). A client that has gone is noticed elsewhere.
-    pub(crate) async fn show(&self, content: Vec<ToolCallContent>) {
+    pub(crate) async fn show(&self, content: Vec<ToolContent>) {
         if let Some(call) = &self.call {
             let _ = self.session.reporter.update_tool(call, call.change().content(content)).await;
         }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use attache::Edit;
 use attache::wire::v1::ToolKind;
 use attache_host::policy::{Effect, FilePath};
 use attache_host::survey::Survey;
@@ -37,9 +38,11 @@ pub(super) async fn keep_or_revert(cx: &ToolContext, before: Survey) -> Option<S
         let mut call = turn.tool(format!("Keep {names}")).kind(ToolKind::Edit).input(input);
         let files = changes.files();
         for file in files.iter().take(MAX_DIFFS) {
-            if file.old.is_some() || file.new.is_some() {
-                call = call.diff(&file.path, file.old.clone(), file.new.clone().unwrap_or_default());
-            }
+            call = match (file.old.clone(), file.new.clone()) {
+                (old, Some(new)) => call.edit(Edit::write(&file.path, old, new)),
+                (Some(old), None) => call.edit(Edit::delete(&file.path, old)),
+                (None, None) => call,
+            };
         }
         files.iter().fold(call, |call, file| call.location(file.path.to_string_lossy().into_owned(), None))
     };

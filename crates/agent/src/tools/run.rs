@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use attache::agent::block;
+use attache::agent::{ToolContent, block};
 use attache::wire::v1::{Terminal, ToolCallContent, ToolKind};
 use attache_host::policy::{CommandLine, Confined, Effect, Run as RunEffect};
 use attache_host::sandbox::Network;
@@ -217,7 +217,7 @@ async fn follow(command: &RunningCommand, progress: &Progress, timeout: Duration
     let terminal = command.terminal_id().cloned();
     if let Some(id) = &terminal {
         // TOOL-16: embedded before it is released.
-        progress.show(vec![ToolCallContent::Terminal(Terminal::new(id.clone()))]).await;
+        progress.show(vec![ToolCallContent::Terminal(Terminal::new(id.clone())).into()]).await;
     }
     let timed_out = match tokio::time::timeout(timeout, watch(command, progress, terminal.is_some())).await {
         Ok(ended) => ended.map(|()| None)?,
@@ -250,7 +250,7 @@ async fn watch(command: &RunningCommand, progress: &Progress, has_terminal: bool
     }
 }
 
-fn code_block(output: &str) -> ToolCallContent {
+fn code_block(output: &str) -> ToolContent {
     let fence = fence_for(output);
     block(format!("{fence}\n{}\n{fence}", output.trim_end()))
 }

@@ -1,6 +1,6 @@
 //! `write`: creates a file or replaces the whole of one.
 
-use attache::agent::diff;
+use attache::Edit;
 use attache::wire::v1::ToolKind;
 use attache_host::policy::{Content, Effect};
 
@@ -36,7 +36,7 @@ impl Tool for Write {
         };
         let content = Content::known(old.as_deref(), &new);
         let effects = vec![Effect::Write { path: path.for_policy(), content }];
-        let change = diff(&path.named, old.clone(), new.clone());
+        let change = Edit::write(&path.named, old.clone(), new.clone());
         let shown = path.clone();
         let work = move |cx: ToolContext, _| async move {
             let now = match can_read {
@@ -51,7 +51,7 @@ impl Tool for Write {
             let text = format!("{verb} {}, {} lines", cx.short(&path), new.lines().count());
             Ok(Output {
                 parts: vec![Part::Text(text)],
-                content: Some(vec![diff(&path.named, old, new)]),
+                content: Some(vec![Edit::write(&path.named, old, new).into()]),
                 ..Output::default()
             })
         };

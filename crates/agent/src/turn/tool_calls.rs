@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use attache::agent::Tool as Call;
-use attache::wire::v1::{ToolCallStatus, ToolCallUpdate, ToolKind};
+use attache::agent::{Tool as Call, ToolChange, ToolStatus};
+use attache::wire::v1::ToolKind;
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -101,18 +101,24 @@ async fn report_end(cx: &TurnContext, report: &Call, outcome: &Result<Output>) {
     let mut change = report.change();
     let failed = match outcome {
         Ok(output) => {
-            change.content.clone_from(&output.content);
-            change.locations.clone_from(&output.locations);
+            if let Some(content) = &output.content {
+                change = change.content(content.clone());
+            }
+            if let Some(locations) = &output.locations {
+                change = change.locations(locations.clone());
+            }
             // TOOL-19: the text for the model, unless the tool has an output for programs.
             let raw = output.raw.clone().unwrap_or_else(|| text_of(&output.parts).into());
-            change.raw_output = Some(raw.into());
+            change = change.raw_output(raw);
             output.failed
         }
         Err(error) => {
             // A denied or cancelled call keeps showing what the user has just read.
             let failed = !matches!(error, ToolError::Denied | ToolError::Cancelled);
-            change.content = failed.then(|| vec![error.to_string().into()]);
-            change.raw_output = Some(Value::from(error.to_string()).into());
+            if failed {
+                change = change.content([error.to_string().into()]);
+            }
+            change = change.raw_output(Value::from(error.to_string()));
             true
         }
     };
@@ -139,12 +145,12 @@ async fn permitted(cx: &TurnContext, requested: RequestedCall) -> Result<Job> {
     let arguments = Arguments::new(&call.arguments)?;
     let job = tool.prepare(cx, &arguments).await?;
     if let Some(report) = &report {
-        cx.session.reporter.update_tool(report, describe(report, info.kind, &job, &call.arguments)).await?;
+        cx.session.reporter.update_tool(report, describe(info.kind, &job, &call.arguments)).await?;
     }
     permission::request(cx, report.as_deref(), &job.effects).await?;
     if let Some(report) = &report {
         // TOOL-08
-        let change = report.change().status(ToolCallStatus::InProgress);
+        let change = report.change().status(ToolStatus::InProgress);
         cx.session.reporter.update_tool(report, change).await?;
     }
     Ok(job)
@@ -163,14 +169,14 @@ fn find<'a>(cx: &'a TurnContext, name: &str) -> Result<&'a (ToolInfo, Arc<dyn An
 }
 
 /// The prepared call as the client sees it before the permission.
-fn describe(report: &Call, kind: ToolKind, job: &Job, arguments: &Value) -> ToolCallUpdate {
+fn describe(kind: ToolKind, job: &Job, arguments: &Value) -> ToolChange {
     let input = attache::Json::from(arguments.clone());
-    let mut change = report.change().title(job.title.clone()).kind(kind).raw_input(input);
+    let mut change = ToolChange::new().title(job.title.clone()).kind(kind).raw_input(input);
     if !job.locations.is_empty() {
-        change.locations = Some(job.locations.clone());
+        change = change.locations(job.locations.clone());
     }
     if !job.content.is_empty() {
-        change.content = Some(job.content.clone());
+        change = change.content(job.content.clone());
     }
     change
 }

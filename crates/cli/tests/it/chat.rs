@@ -92,7 +92,7 @@ async fn a_tool_call_is_one_line_that_changes() {
         self.cue.given().await;
         let old: String = (1..=9).map(|n| format!("line {n}\n")).collect();
         let new = old.replace("line 5", "line five");
-        tool.complete([attache::agent::diff("/w/main.rs", Some(old), new)]).await?;
+        tool.complete([attache::Edit::modify("/w/main.rs", old, new).into()]).await?;
         let failing = turn.tool("Run tests").kind(ToolKind::Execute).start().await?;
         failing.fail("two of three failed").await?;
     });

@@ -72,8 +72,12 @@ thread_local! {
 async fn edit(turn: Turn<'_>, options: Vec<PermissionOption>) -> Result<String> {
     let old: String = (1..=60).map(|n| format!("line {n}\n")).collect();
     let new = old.replace("line", "LINE");
-    let tool =
-        turn.tool("Edit big.txt").kind(ToolKind::Edit).diff("/w/big.txt", Some(old), new).start().await?;
+    let tool = turn
+        .tool("Edit big.txt")
+        .kind(ToolKind::Edit)
+        .edit(attache::Edit::modify("/w/big.txt", old, new))
+        .start()
+        .await?;
     let choice = turn.ask(&tool, options).await?;
     answered(choice, tool).await
 }

@@ -28,8 +28,12 @@ impl agent::AgentSession for Obedient {
                 turn.write_files().unwrap().write(rest, "from the agent").await.map(|()| "written".to_owned())
             }
             "ask-and-write" => {
-                let tool =
-                    turn.tool("Edit").kind(ToolKind::Edit).diff(rest, None, "from the agent").start().await?;
+                let tool = turn
+                    .tool("Edit")
+                    .kind(ToolKind::Edit)
+                    .edit(attache::Edit::add(rest, "from the agent"))
+                    .start()
+                    .await?;
                 match turn.ask(&tool, agent::usual_options()).await?.is_allowed() {
                     true => turn
                         .write_files()

@@ -1,14 +1,22 @@
 //! Questions to the user: permissions and elicitations.
 
+use std::path::PathBuf;
+
 use attache_wire::v1::{
     CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction,
     ElicitationId, ElicitationSchema, ElicitationSessionScope, PermissionOption, PermissionOptionKind,
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, ToolCallId,
+    ToolCallUpdate, ToolKind,
 };
+use serde::Serialize;
 
+use super::content::ToolContent;
 use super::tool::Tool;
+use super::tool_state::{ToolState, ToolStatus};
 use super::turn::{DetachedTurn, Turn};
+use super::turn_state::TurnState;
 use super::v2;
+use crate::check::absolute;
 use crate::{Error, Result};
 
 /// The answer to a permission request.
@@ -56,43 +64,24 @@ pub fn usual_options() -> Vec<PermissionOption> {
 }
 
 impl Turn<'_> {
-    /// Asks the user whether a tool may run, and waits for the answer.
+    /// Asks the user whether a tool may run, and waits for the answer. The question is the title of the call; for another one
+    /// use [`question`](Self::question).
     ///
     /// # Errors
     /// [`Error::Cancelled`] when the turn is cancelled.
     // PERM-01, PERM-13
     pub async fn ask(&self, tool: &Tool, options: Vec<PermissionOption>) -> Result<Choice> {
-        if options.is_empty() {
-            return Err(Error::Invalid("a permission request needs options".to_owned()));
-        }
-        let request =
-            RequestPermissionRequest::new(self.session_id().clone(), tool.for_permission(), options.clone());
-        let question = self.inner().question();
-        let asked = match self.client().is_v2() {
-            true => {
-                self.inner().request_as::<RequestPermissionRequest>(&v2::PermissionRequest(&request)).await
-            }
-            false => self.inner().request(&request).await,
-        };
-        drop(question);
-        let outcome: RequestPermissionOutcome = match asked
-            .map(|response: RequestPermissionResponse| response.outcome)
-        {
-            Ok(outcome) => outcome,
-            // V2-46: a cancelled turn does not wait for the answer. CANCEL-22: a client that cancels may refuse the
-            // question before it cancels the turn.
-            Err(Error::Cancelled) if self.is_cancelled() => return Err(Error::Cancelled),
-            // PERM-09, CANCEL-22: neither an error nor an invalid answer is an approval.
-            Err(Error::Refused(_) | Error::Decode { .. } | Error::Cancelled) => return Ok(Choice::Undecided),
-            Err(error) => return Err(error),
-        };
-        Ok(match outcome {
-            RequestPermissionOutcome::Selected(selected) => {
-                let offered = options.into_iter().find(|option| option.option_id == selected.option_id);
-                offered.map_or(Choice::Undecided, Choice::Selected)
-            }
-            _ => Choice::Undecided,
-        })
+        let title = tool.shared.snapshot().title;
+        Question::new(*self, if title.is_empty() { "Permission".to_owned() } else { title })
+            .about(tool)
+            .options(options)
+            .ask()
+            .await
+    }
+
+    /// Describes a question about a permission; [`Question::ask`] asks it.
+    pub fn question(&self, title: impl Into<String>) -> Question<'_> {
+        Question::new(*self, title.into())
     }
 
     /// Forms for the user, if the client supports them.
@@ -107,6 +96,180 @@ impl Turn<'_> {
     pub fn links(&self) -> Option<Links> {
         let elicitation = self.client().capabilities().elicitation.as_ref()?;
         elicitation.url.as_ref().map(|_| Links(Origin::new(self)))
+    }
+}
+
+/// A question about a permission. Made by [`Turn::question`].
+///
+/// Version 1 only asks about tool calls: the title is the title of the call, and description and command are content of it. A
+/// question without a tool call reports one of its own, which ends with the answer.
+///
+/// ```
+/// use attache::agent::Turn;
+///
+/// async fn ask(turn: Turn<'_>) -> attache::Result<bool> {
+///     let question = turn.question("Run the tests?").description("They take a minute.");
+///     Ok(question.command("make test", "/project").ask().await?.is_allowed())
+/// }
+/// ```
+// PERM-01, V2-24
+#[must_use = "nothing is asked before `ask`"]
+pub struct Question<'a> {
+    turn: Turn<'a>,
+    title: String,
+    description: Option<String>,
+    tool: Option<&'a Tool>,
+    command: Option<(String, PathBuf)>,
+    options: Option<Vec<PermissionOption>>,
+}
+
+/// The operation that a question is about.
+pub(super) enum Subject {
+    None,
+    Tool(ToolCallId, ToolState),
+    Command { command: String, cwd: String, tool: Option<(ToolCallId, ToolState)> },
+}
+
+impl<'a> Question<'a> {
+    fn new(turn: Turn<'a>, title: String) -> Self {
+        Question { turn, title, description: None, tool: None, command: None, options: None }
+    }
+
+    /// Adds details.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Names the tool call that needs the permission.
+    pub fn about(mut self, tool: &'a Tool) -> Self {
+        self.tool = Some(tool);
+        self
+    }
+
+    /// Names the command that needs the permission, and its working directory, an absolute path.
+    pub fn command(mut self, command: impl Into<String>, cwd: impl Into<PathBuf>) -> Self {
+        self.command = Some((command.into(), cwd.into()));
+        self
+    }
+
+    /// Sets the options; [`usual_options`] by default.
+    pub fn options(mut self, options: Vec<PermissionOption>) -> Self {
+        self.options = Some(options);
+        self
+    }
+
+    /// Asks and waits for the answer.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] when the turn is cancelled; [`Error::Invalid`] without options or title, if two options have the
+    /// same id, or if the directory is not absolute.
+    // PERM-13
+    pub async fn ask(self) -> Result<Choice> {
+        let Question { turn, title, description, tool, command, options } = self;
+        let options = options.unwrap_or_else(usual_options);
+        if options.is_empty() || title.is_empty() {
+            return Err(Error::Invalid("a permission request needs a title and options".to_owned()));
+        }
+        let mut ids: Vec<&str> = options.iter().map(|option| option.option_id.as_str()).collect();
+        ids.sort_unstable();
+        if ids.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(Error::Invalid("two options of a permission request have the same id".to_owned()));
+        }
+        let tool = tool.map(|tool| (tool.id().clone(), tool.shared.snapshot()));
+        let subject = match (command, tool) {
+            (Some((command, cwd)), tool) => {
+                Subject::Command { command, cwd: absolute(&cwd)?.to_owned(), tool }
+            }
+            (None, Some((id, state))) => Subject::Tool(id, state),
+            (None, None) => Subject::None,
+        };
+        if turn.client().is_v2() {
+            let request = v2::PermissionRequest {
+                session: turn.session_id(),
+                title: &title,
+                description: description.as_deref(),
+                subject: &subject,
+                options: &options,
+            };
+            return chosen(turn, turn.inner().question_call(&request).await, options);
+        }
+        ask_v1(turn, title, description, subject, options).await
+    }
+}
+
+/// Asks about a tool call, which is made up if there is none.
+async fn ask_v1(
+    turn: Turn<'_>,
+    title: String,
+    description: Option<String>,
+    subject: Subject,
+    options: Vec<PermissionOption>,
+) -> Result<Choice> {
+    let mut details = Vec::new();
+    let known = match subject {
+        Subject::None => None,
+        Subject::Tool(id, state) => Some((id, state)),
+        Subject::Command { command, cwd, tool } => {
+            details.push(ToolContent::from(format!("```sh\n{command}\n```\nin {cwd}")));
+            tool
+        }
+    };
+    details.extend(description.map(ToolContent::from));
+    let (id, state, made_up) = match known {
+        Some((id, mut state)) => {
+            state.title = title;
+            if !details.is_empty() {
+                state.content.get_or_insert_default().extend(details);
+            }
+            (id, state, None)
+        }
+        None => {
+            let kind = if details.is_empty() { ToolKind::Other } else { ToolKind::Execute };
+            let tool = turn.tool(title).kind(kind);
+            let tool = details.into_iter().fold(tool, |tool, content| tool.content(content)).start().await?;
+            (tool.id().clone(), tool.shared.snapshot(), Some(tool))
+        }
+    };
+    let call = ToolCallUpdate::from(state.to_v1(id));
+    let request = RequestPermissionRequest::new(turn.session_id().clone(), call, options.clone());
+    let choice = chosen(turn, turn.inner().question_call(&request).await, options);
+    match made_up {
+        Some(tool) if choice.as_ref().is_ok_and(Choice::is_allowed) => tool.complete([]).await?,
+        Some(tool) if choice.is_ok() => tool.update(tool.change().status(ToolStatus::Failed)).await?,
+        _ => {} // the end of a cancelled turn ends the call
+    }
+    choice
+}
+
+fn chosen(
+    turn: Turn<'_>,
+    asked: Result<RequestPermissionResponse>,
+    options: Vec<PermissionOption>,
+) -> Result<Choice> {
+    let outcome = match asked.map(|response| response.outcome) {
+        Ok(outcome) => outcome,
+        // V2-46: a cancelled turn does not wait for the answer. CANCEL-22: a client that cancels may refuse the
+        // question before it cancels the turn.
+        Err(Error::Cancelled) if turn.is_cancelled() => return Err(Error::Cancelled),
+        // PERM-09, CANCEL-22: neither an error nor an invalid answer is an approval.
+        Err(Error::Refused(_) | Error::Decode { .. } | Error::Cancelled) => return Ok(Choice::Undecided),
+        Err(error) => return Err(error),
+    };
+    Ok(match outcome {
+        RequestPermissionOutcome::Selected(selected) => {
+            let offered = options.into_iter().find(|option| option.option_id == selected.option_id);
+            offered.map_or(Choice::Undecided, Choice::Selected)
+        }
+        _ => Choice::Undecided,
+    })
+}
+
+impl TurnState {
+    /// Sends a permission request in the form of either version and reports that the turn waits for the user.
+    async fn question_call(&self, request: &impl Serialize) -> Result<RequestPermissionResponse> {
+        let _question = self.question();
+        self.request_as::<RequestPermissionRequest>(request).await
     }
 }
 

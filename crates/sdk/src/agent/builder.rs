@@ -75,6 +75,8 @@ pub(super) struct Services {
     pub(super) prompt: PromptCapabilities,
     pub(super) mcp: McpCapabilities,
     pub(super) additional_directories: bool,
+    /// Whether running turns may take later prompts.
+    pub(super) steering: bool,
     pub(super) cancel_grace: Duration,
     pub(super) open: OpenFn,
     pub(super) load: Option<OpenFn>,
@@ -109,6 +111,7 @@ impl Agent {
             prompt: PromptCapabilities::new(),
             mcp: McpCapabilities::new(),
             additional_directories: false,
+            steering: false,
             cancel_grace: Duration::from_secs(2),
             open: opener(open),
             load: None,
@@ -183,6 +186,14 @@ impl Agent {
     /// Accepts further roots beside the session's directory.
     pub fn additional_directories(mut self) -> Self {
         self.services.additional_directories = true;
+        self
+    }
+
+    /// Lets a running turn take later prompts with [`Turn::next_prompt`](super::Turn::next_prompt). A prompt is inserted when the
+    /// turn takes it: version 2 answers it then, version 1 when the turn ends, with the same stop reason. One that no turn
+    /// takes waits for its own turn, in both versions.
+    pub fn steering(mut self) -> Self {
+        self.services.steering = true;
         self
     }
 

@@ -7,7 +7,7 @@ use attache_conn::Peer;
 use attache_wire::v1::{
     ClientCapabilities, ContentChunk, Implementation, ProtocolVersion, SessionId, SessionUpdate,
 };
-use attache_wire::{Notification, Request, v2};
+use attache_wire::{Notification, Request};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::options;
@@ -74,14 +74,6 @@ impl ClientHandle {
     /// The message ids of a new session, which version 2 needs.
     pub(super) fn message_ids(&self) -> SharedIds {
         self.is_v2().then(Arc::default)
-    }
-
-    /// Reports the state of a session, in version 2 only.
-    pub(super) fn send_state(&self, session: &SessionId, state: v2::StateUpdate) {
-        if self.is_v2() {
-            let update = v2::UpdateSessionNotification::new(session.clone(), state);
-            self.peer().notify_now("session/update", &update);
-        }
     }
 
     pub(super) fn peer(&self) -> &Peer {
@@ -165,13 +157,14 @@ pub(super) struct Outgoing<'a, U> {
 
 /// An update that can be written in both versions and recorded.
 pub(super) trait Recordable: Serialize {
-    fn to_update(&self) -> SessionUpdate;
+    /// The update that is recorded, in the form of version 1.
+    fn to_update(&self) -> Option<SessionUpdate>;
     fn serialize_v2<S: Serializer>(&self, ids: &mut MessageIds, serializer: S) -> Result<S::Ok, S::Error>;
 }
 
 impl Recordable for SessionUpdate {
-    fn to_update(&self) -> SessionUpdate {
-        self.clone()
+    fn to_update(&self) -> Option<SessionUpdate> {
+        Some(self.clone())
     }
     fn serialize_v2<S: Serializer>(&self, ids: &mut MessageIds, serializer: S) -> Result<S::Ok, S::Error> {
         super::v2::update(self, ids, serializer)
@@ -179,7 +172,7 @@ impl Recordable for SessionUpdate {
 }
 
 impl<U: Recordable> Recordable for &U {
-    fn to_update(&self) -> SessionUpdate {
+    fn to_update(&self) -> Option<SessionUpdate> {
         (*self).to_update()
     }
     fn serialize_v2<S: Serializer>(&self, ids: &mut MessageIds, serializer: S) -> Result<S::Ok, S::Error> {
@@ -188,12 +181,12 @@ impl<U: Recordable> Recordable for &U {
 }
 
 impl Recordable for TextChunk<'_> {
-    fn to_update(&self) -> SessionUpdate {
+    fn to_update(&self) -> Option<SessionUpdate> {
         let chunk = ContentChunk::new(self.text);
-        match self.kind {
+        Some(match self.kind {
             "agent_thought_chunk" => SessionUpdate::AgentThoughtChunk(chunk),
             _ => SessionUpdate::AgentMessageChunk(chunk),
-        }
+        })
     }
     fn serialize_v2<S: Serializer>(&self, ids: &mut MessageIds, serializer: S) -> Result<S::Ok, S::Error> {
         super::v2::text(self.kind, self.text, ids, serializer)
@@ -209,8 +202,10 @@ impl<U: Recordable> Serialize for Outgoing<'_, U> {
             Some(ids) => map.serialize_entry("update", &InV2(&self.update, ids))?,
         }
         let end = map.end()?;
-        if let Some(recorder) = self.recorder {
-            recorder.push(self.session, self.update.to_update());
+        if let Some(recorder) = self.recorder
+            && let Some(update) = self.update.to_update()
+        {
+            recorder.push(self.session, update);
         }
         Ok(end)
     }
@@ -222,27 +217,6 @@ struct InV2<'a, U>(&'a U, &'a Mutex<MessageIds>);
 impl<U: Recordable> Serialize for InV2<'_, U> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize_v2(&mut lock(self.1), serializer)
-    }
-}
-
-/// The end of a tool call that was cancelled with its turn; version 1 has no such status.
-pub(super) struct CancelledCall(pub(super) SessionUpdate);
-
-impl Serialize for CancelledCall {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl Recordable for CancelledCall {
-    fn to_update(&self) -> SessionUpdate {
-        self.0.clone()
-    }
-    fn serialize_v2<S: Serializer>(&self, ids: &mut MessageIds, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0 {
-            SessionUpdate::ToolCallUpdate(change) => super::v2::cancelled_tool_call(change, ids, serializer),
-            other => super::v2::update(other, ids, serializer),
-        }
     }
 }
 

@@ -17,8 +17,9 @@ use super::builder::Agent;
 use super::client::ClientHandle;
 use super::core::{Answer, Core, Failing};
 use super::method::Method;
-use super::table::{BeginError, TurnSlot};
-use super::turn::{self, TurnTask};
+use super::steering::{Offer, PendingPrompt, PromptSource};
+use super::table::BeginError;
+use super::turn_task::{self, TurnTask};
 use super::{initialize, manage, open, v2};
 use crate::task::catch_handler_panic;
 use crate::{Error, Link, Prompt, Result};
@@ -218,29 +219,39 @@ fn note(core: &Core, notification: IncomingNotification<'_>) {
 /// follows the prompt at once finds it.
 // The request has the same members in both versions.
 pub(super) fn prompt(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
-    let queue = client.is_v2();
-    let Some((request, responder)) = super::read(request, queue) else { return };
-    match begin(core, &request, &responder, queue) {
-        Err(error) => responder.err(error.to_wire()),
-        Ok(running) => {
-            let grace = core.services.cancel_grace;
-            let prompt = Prompt::from(request.prompt);
-            let (changing, meta) = (running.entry().last_change(), request.meta);
-            let errors = core.errors.clone();
-            let task = TurnTask { client, errors, running, changing, responder, prompt, meta, grace };
-            core.spawn(turn::run(task));
+    let Some((request, responder)) = super::read::<PromptRequest>(request, client.is_v2()) else { return };
+    let PromptRequest { session_id, prompt, meta, .. } = request;
+    let entry = core.session(&session_id);
+    let entry = entry.and_then(|entry| {
+        initialize::check_prompt(&core.services.prompt, &prompt)?;
+        Ok(entry)
+    });
+    let entry = match entry {
+        Ok(entry) => entry,
+        Err(error) => return responder.err(error.to_wire()),
+    };
+    let token = responder.cancellation();
+    let pending = PendingPrompt { responder, prompt: Prompt::from(prompt), meta };
+    let source = match core.services.steering {
+        true => PromptSource::Offered(Offer::new(pending)),
+        false => PromptSource::Own(pending),
+    };
+    let offer = if let PromptSource::Offered(offer) = &source { Some(offer.clone()) } else { None };
+    let queue = client.is_v2() || offer.is_some();
+    let running = match entry.begin(token.clone(), queue, offer) {
+        Ok(running) => running,
+        Err(refusal) => {
+            let error = match refusal {
+                // PROMPT-13: one turn at a time; the second prompt is refused, and the first goes on.
+                BeginError::Busy => ErrorObject::invalid_request("a turn is already running in this session"),
+                BeginError::Shut => Error::unknown_session(session_id.as_str()).to_wire(),
+            };
+            return source.take().map_or((), |pending| pending.responder.err(error));
         }
-    }
-}
-
-fn begin(core: &Core, request: &PromptRequest, responder: &Responder, queue: bool) -> Result<TurnSlot> {
-    let entry = core.session(&request.session_id)?;
-    initialize::check_prompt(&core.services.prompt, &request.prompt)?;
-    entry.begin(responder.cancellation(), queue).map_err(|refusal| match refusal {
-        // PROMPT-13: one turn at a time; the second prompt is refused, and the first goes on.
-        BeginError::Busy => ErrorObject::invalid_request("a turn is already running in this session").into(),
-        BeginError::Shut => Error::unknown_session(request.session_id.as_str()),
-    })
+    };
+    let changing = running.entry().last_change();
+    let (errors, grace) = (core.errors.clone(), core.services.cancel_grace);
+    core.spawn(turn_task::run(TurnTask { client, errors, running, changing, token, source, grace }));
 }
 
 // EXT-07, RPC-12: an extension's request is answered; one of an unknown method with -32601.

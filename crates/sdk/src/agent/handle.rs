@@ -58,7 +58,9 @@ impl Gate {
         commands: Option<Vec<AvailableCommand>>,
     ) {
         let send = |update: SessionUpdate| {
-            client.peer().notify_now("session/update", &client.outgoing(&entry.id, &entry.ids, update));
+            client
+                .peer()
+                .notify_now("session/update", &client.outgoing(&entry.id, &entry.shared.ids, update));
         };
         if let Gate::Shut(held) = self {
             std::mem::take(held).into_iter().for_each(send);
@@ -123,7 +125,7 @@ impl SessionHandle {
     pub(super) fn entry(&self) -> Result<Arc<SessionEntry>> {
         match &*lock(&self.0.gate) {
             Gate::Open(entry) => {
-                let entry = entry.upgrade().filter(|entry| !entry.over.load(Ordering::SeqCst));
+                let entry = entry.upgrade().filter(|entry| !entry.shared.over.load(Ordering::SeqCst));
                 entry.ok_or_else(session_over)
             }
             _ => Err(Error::internal("the session is not open yet")),
@@ -155,7 +157,7 @@ impl SessionHandle {
             Gate::Open(entry) => Some(entry.upgrade().ok_or_else(session_over)?),
         };
         let (session, over) =
-            entry.as_ref().map_or((&self.0.id, &self.0.failed), |entry| (&entry.id, &entry.over));
+            entry.as_ref().map_or((&self.0.id, &self.0.failed), |entry| (&entry.id, &entry.shared.over));
         // A history that is replayed was recorded when it was new.
         let mut params = self.client().outgoing(session, &self.0.ids, update);
         params.recorder = params.recorder.filter(|_| entry.is_some());
@@ -230,7 +232,7 @@ impl SessionHandle {
     }
 }
 
-fn session_over() -> Error {
+pub(super) fn session_over() -> Error {
     Error::internal("the session is over")
 }
 

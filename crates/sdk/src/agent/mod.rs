@@ -38,10 +38,13 @@
 // Reading order: `builder`, `session`, `dispatch`, `turn`. Never: dispatch waits; an update of a turn follows its
 // response; an update of a session precedes the response that names it, or follows its end; user code runs under a lock.
 
+mod agent_terminal;
 mod ask;
 mod auth;
+mod background;
 mod builder;
 mod client;
+mod content;
 mod core;
 mod dispatch;
 #[cfg(feature = "drafts")]
@@ -49,16 +52,24 @@ mod drafts;
 mod handle;
 mod initialize;
 mod manage;
+mod message;
 mod method;
 mod open;
 mod options;
+mod plan;
 mod provided;
 mod record;
+mod sender;
 mod session;
+mod shared;
 mod state;
+mod steering;
 mod table;
 mod tool;
+mod tool_state;
 mod turn;
+mod turn_state;
+mod turn_task;
 #[cfg(feature = "unstable")]
 mod unstable;
 mod v2;
@@ -71,17 +82,23 @@ use attache_wire::{Fields, Json, Request};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-pub use ask::{Choice, Forms, Links, usual_options};
+pub use agent_terminal::{AgentTerminal, AgentTerminalBuilder, TerminalExit};
+pub use ask::{Choice, Forms, Links, Question, usual_options};
 pub use auth::Auth;
+pub use background::BackgroundTool;
 pub use builder::Agent;
 pub use client::ClientHandle;
+pub use content::ToolContent;
 #[cfg(feature = "drafts")]
 pub use drafts::{DocumentEvent, NextEdits};
 pub use handle::SessionHandle;
+pub use message::Message;
+pub use plan::NamedPlan;
 pub use provided::{ClientTerminal, ClientTerminals, FileReader, FileWriter, TerminalBuilder};
 pub use session::{AgentSession, IntoOpenedSession, OpenRequest, OpenedSession, OptionValue};
 pub use state::StatefulAgent;
-pub use tool::{Tool, ToolBuilder, block, diff};
+pub use tool::{Tool, ToolBuilder, block};
+pub use tool_state::{ToolChange, ToolStatus};
 pub use turn::{DetachedTurn, Turn};
 #[cfg(feature = "unstable")]
 pub use unstable::{Providers, SystemPromptSupport};

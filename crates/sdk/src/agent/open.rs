@@ -272,7 +272,7 @@ impl PendingOpen {
         let OpenedEntry { entry, reply, commands } = opened;
         // V2-27
         if self.reports_state {
-            self.handle.client().send_state(&entry.id, entry.turn_state());
+            entry.shared.repeat_state(self.handle.client(), false);
         }
         (self.respond)(self.responder, reply);
         self.handle.opened(&entry, commands);

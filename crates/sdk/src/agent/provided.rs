@@ -17,7 +17,8 @@ use attache_wire::v1::{
 use tokio::sync::oneshot;
 
 use super::client::ClientHandle;
-use super::turn::{Inner, Turn};
+use super::turn::Turn;
+use super::turn_state::TurnState;
 use crate::check::absolute;
 use crate::{Error, Result};
 
@@ -61,7 +62,7 @@ impl Turn<'_> {
 ///
 /// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 #[derive(Clone)]
-pub struct FileReader(Arc<Inner>);
+pub struct FileReader(Arc<TurnState>);
 
 impl FileReader {
     /// Reads a whole file. The path must be absolute.
@@ -102,7 +103,7 @@ impl FileReader {
 ///
 /// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 #[derive(Clone)]
-pub struct FileWriter(Arc<Inner>);
+pub struct FileWriter(Arc<TurnState>);
 
 impl FileWriter {
     /// Replaces or creates a file. The path must be absolute.
@@ -117,7 +118,7 @@ impl FileWriter {
 ///
 /// Example: [`agent`](crate::agent).
 #[derive(Clone)]
-pub struct ClientTerminals(Arc<Inner>);
+pub struct ClientTerminals(Arc<TurnState>);
 
 impl ClientTerminals {
     /// Describes a command; [`TerminalBuilder::start`] runs it. `program` is a program, not a shell line.
@@ -133,7 +134,7 @@ impl ClientTerminals {
 /// Example: [`agent`](crate::agent).
 #[must_use = "nothing runs before `start`"]
 pub struct TerminalBuilder {
-    turn: Arc<Inner>,
+    turn: Arc<TurnState>,
     request: CreateTerminalRequest,
     bad_cwd: Option<Error>,
 }
@@ -195,7 +196,7 @@ pub struct ClientTerminal {
     client: ClientHandle,
     session: SessionId,
     id: TerminalId,
-    turn: Option<Arc<Inner>>,
+    turn: Option<Arc<TurnState>>,
     released: bool,
 }
 

@@ -3,34 +3,36 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use attache_conn::CancelToken;
 use attache_wire::v1::SessionId;
-use attache_wire::v2;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use super::client::SharedIds;
 use super::session::{DynSession, Settings};
+use super::shared::SessionShared;
+use super::steering::{Offer, PendingPrompt};
 use crate::task::lock;
 
 /// One open session.
 pub(super) struct SessionEntry {
+    /// A copy of the id in `shared`.
     pub(super) id: SessionId,
     pub(super) session: Box<dyn DynSession>,
     state: Mutex<State>,
     /// Notified whenever a turn ends.
     idle: Notify,
-    /// Set when no update of the session may be sent any more.
-    pub(super) over: AtomicBool,
-    pub(super) ids: SharedIds,
+    /// Notified whenever a prompt is offered to the running turn.
+    offered: Notify,
+    pub(super) shared: Arc<SessionShared>,
     pub(super) span: tracing::Span,
 }
 
 pub(super) struct State {
     /// The turns that have not ended, by number: the running one, then those that wait for it. Registered by dispatch.
-    turns: Vec<(u64, CancelToken)>,
+    turns: Vec<QueuedTurn>,
     /// The number of the latest turn.
     begun: u64,
     /// No turn may start any more.
@@ -41,10 +43,18 @@ pub(super) struct State {
     changed: Option<CancelToken>,
 }
 
+/// A turn that runs or waits.
+struct QueuedTurn {
+    number: u64,
+    token: CancelToken,
+    /// The prompt, if the running turn may take it.
+    offer: Option<Arc<Offer>>,
+}
+
 impl State {
     /// Ends a turn. The next one may be registered already.
     fn end(&mut self, number: u64) {
-        self.turns.retain(|(turn, _)| *turn != number);
+        self.turns.retain(|turn| turn.number != number);
     }
 
     pub(super) fn settings(&mut self) -> &mut Settings {
@@ -69,14 +79,15 @@ impl SessionEntry {
     ) -> Arc<Self> {
         let state = State { turns: Vec::new(), begun: 0, shut: false, settings, changed: None };
         let state = Mutex::new(state);
+        let shared = SessionShared::new(id.clone(), ids);
         let span = tracing::debug_span!("session", id = %id);
         Arc::new(SessionEntry {
             id,
             session,
             state,
             idle: Notify::new(),
-            over: AtomicBool::new(false),
-            ids,
+            offered: Notify::new(),
+            shared,
             span,
         })
     }
@@ -87,39 +98,62 @@ impl SessionEntry {
 
     /// Registers a turn. PROMPT-13: one runs at a time. CANCEL-12: the next turn waits for a cancelled one that has not ended
     /// ([`TurnSlot::wait_turn`]), because clients do not wait after a cancel. With `queue` it waits for any.
-    pub(super) fn begin(self: &Arc<Self>, token: CancelToken, queue: bool) -> Result<TurnSlot, BeginError> {
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        token: CancelToken,
+        queue: bool,
+        offer: Option<Arc<Offer>>,
+    ) -> Result<TurnSlot, BeginError> {
+        let is_offered = offer.is_some();
         let mut state = self.state();
         if state.shut {
             return Err(BeginError::Shut);
         }
-        if !queue && state.turns.iter().any(|(_, turn)| !turn.is_cancelled()) {
+        if !queue && state.turns.iter().any(|turn| !turn.token.is_cancelled()) {
             return Err(BeginError::Busy);
         }
         state.begun += 1;
         let number = state.begun;
-        state.turns.push((number, token));
+        state.turns.push(QueuedTurn { number, token, offer });
+        drop(state);
+        if is_offered {
+            self.offered.notify_waiters();
+        }
         Ok(TurnSlot { entry: self.clone(), number, finished: false })
     }
 
-    /// Whether a turn runs, as a state of version 2.
-    pub(super) fn turn_state(&self) -> v2::StateUpdate {
-        match self.state().turns.is_empty() {
-            true => v2::IdleStateUpdate::new(None).into(),
-            false => v2::RunningStateUpdate::new().into(),
-        }
+    /// Waits for a prompt that is offered to the running turn.
+    pub(super) fn offered(&self) -> Notified<'_> {
+        self.offered.notified()
+    }
+
+    /// Takes the first prompt that waits for the turn of this number.
+    pub(super) fn take_offer(&self, running: u64) -> Option<PendingPrompt> {
+        let mut state = self.state();
+        let waiting = |turn: &QueuedTurn| turn.number > running && !turn.token.is_cancelled();
+        let at = state.turns.iter().position(waiting)?;
+        let prompt = state.turns[at].offer.as_ref()?.take()?;
+        state.turns.remove(at);
+        Some(prompt)
+    }
+
+    /// Whether a turn runs or waits.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.state().turns.is_empty()
     }
 
     /// Cancels the turns of this session only, the waiting ones first.
     // CANCEL-10, CANCEL-11, V2-15
     pub(super) fn cancel(&self) {
-        let turns = self.state().turns.clone();
-        turns.iter().rev().for_each(|(_, token)| token.cancel());
+        let tokens: Vec<_> = self.state().turns.iter().map(|turn| turn.token.clone()).collect();
+        tokens.iter().rev().for_each(CancelToken::cancel);
     }
 
-    /// Cancels the running turn and starts no more.
+    /// Cancels the running turn and the background work, and starts no more.
     pub(super) fn shut(&self) {
         self.state().shut = true;
         self.cancel();
+        self.shared.cancel_background();
     }
 
     /// Enqueues a change of modes or options. Called by dispatch, so that changes happen in wire order although each has its own
@@ -160,9 +194,13 @@ impl TurnSlot {
         &self.entry
     }
 
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Whether no earlier turn is left.
     fn is_first(&self) -> bool {
-        self.entry.state().turns.iter().all(|(turn, _)| *turn >= self.number)
+        self.entry.state().turns.iter().all(|turn| turn.number >= self.number)
     }
 
     /// Waits until earlier turns have ended and are answered.

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache::agent::{Agent, Choice, ClientTerminal, Turn, block, diff, usual_options};
+use attache::agent::{Agent, Choice, ClientTerminal, Turn, block, usual_options};
 use attache::wire::v1::*;
-use attache::{Error, Json, Result, StopReason};
+use attache::{Edit, Error, Json, Result, StopReason};
 use serde_json::{Value, json};
 
 use crate::agent_rig::{Rig, agent, full_client};
@@ -27,13 +27,13 @@ async fn the_life_of_a_tool_call() {
                     .name("edit")
                     .input(Json::new(&"any JSON").unwrap())
                     .location("/work/a", Some(0))
-                    .diff("/work/a", None, "new")
+                    .edit(Edit::add("/work/a", "new"))
                     .start()
                     .await?;
                 tool.run().await?;
                 tool.show([block("half way")]).await?;
                 tool.update(tool.change().title("Edited".to_owned())).await?;
-                tool.complete([diff("/work/a", Some("old".to_owned()), "new")]).await?;
+                tool.complete([Edit::modify("/work/a", "old", "new").into()]).await?;
                 Ok(StopReason::EndTurn)
             })
         }),
@@ -123,9 +123,9 @@ async fn paths_are_absolute() {
         agent(|turn, _| {
             Box::pin(async move {
                 assert!(turn.tool("x").location("a", None).start().await.is_err());
-                assert!(turn.tool("x").diff("a", None, "").start().await.is_err());
+                assert!(turn.tool("x").edit(Edit::add("a", "")).start().await.is_err());
                 let tool = turn.tool("x").start().await?;
-                assert!(tool.show([diff("a", None, "")]).await.is_err());
+                assert!(tool.show([Edit::add("a", "").into()]).await.is_err());
                 assert!(
                     tool.update(tool.change().locations(vec![ToolCallLocation::new("a")])).await.is_err()
                 );

@@ -3,27 +3,27 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use attache::agent::{Agent, AgentSession, Auth, ClientHandle, OpenedSession, Turn, diff, usual_options};
+use attache::agent::{Agent, AgentSession, Auth, ClientHandle, OpenedSession, Turn, usual_options};
 use attache::wire::v1::{
     AuthMethod, AuthMethodAgent, AuthMethodId, AvailableCommand, ElicitationSchema, ListSessionsResponse,
     PlanEntry, PlanEntryPriority, PlanEntryStatus, ProtocolVersion, SessionInfo, SessionMode, SessionModeId,
     SessionModeState, StringPropertySchema,
 };
 use attache::wire::v2;
-use attache::{Error, Prompt, Result, StopReason};
+use attache::{Edit, Error, Prompt, Result, StopReason};
 use serde_json::{Value, json};
 
 use crate::agent_rig::{Rig, agent, echo, prompt};
 
 /// Serves an agent to a client of version 2.
-async fn greeted(agent: Agent, capabilities: Value) -> Rig {
+pub(crate) async fn greeted(agent: Agent, capabilities: Value) -> Rig {
     let mut rig = Rig::uninitialized(agent.protocol_v2());
     rig.hello = rig.call("hello", "initialize", offer(2, capabilities)).await;
     rig
 }
 
 /// The same with an open session `s1`.
-async fn open(agent: Agent) -> Rig {
+pub(crate) async fn open(agent: Agent) -> Rig {
     let mut rig = greeted(agent, json!({})).await;
     rig.new_session_v2().await;
     rig
@@ -42,7 +42,7 @@ impl Rig {
     }
 
     /// The next update, which must be one of version 2.
-    async fn update(&mut self) -> Value {
+    pub(crate) async fn update(&mut self) -> Value {
         let line = self.client.expect("session/update").await;
         let update = &line["params"]["update"];
         let read: v2::SessionUpdate = serde_json::from_value(update.clone()).expect("an update of version 2");
@@ -50,7 +50,7 @@ impl Rig {
         update.clone()
     }
 
-    async fn state(&mut self, state: &str) -> Value {
+    pub(crate) async fn state(&mut self, state: &str) -> Value {
         let update = self.update().await;
         assert_eq!(
             (&update["sessionUpdate"], &update["state"]),
@@ -61,7 +61,7 @@ impl Rig {
     }
 
     /// The lines that take a prompt over; returns the id of the message.
-    async fn inserted(&mut self, id: &str, text: &str) -> String {
+    pub(crate) async fn inserted(&mut self, id: &str, text: &str) -> String {
         let message = self.update().await;
         assert_eq!(message["sessionUpdate"], "user_message");
         assert_eq!(message["content"], json!([{"type": "text", "text": text}]));
@@ -71,7 +71,7 @@ impl Rig {
         message["messageId"].as_str().unwrap().to_owned()
     }
 
-    async fn idle(&mut self, reason: &str) -> Value {
+    pub(crate) async fn idle(&mut self, reason: &str) -> Value {
         let state = self.state("idle").await;
         assert_eq!(state["stopReason"], reason);
         state
@@ -245,8 +245,8 @@ async fn permission_and_edits() {
     // shows V2-13, V2-23, V2-24, V2-33, V2-46
     let mut rig = open(agent(|turn, _| {
         Box::pin(async move {
-            let change = diff("/work/a", Some("1\n2\n".to_owned()), "1\nzwei\n");
-            let tool = turn.tool("Edit a").content(change).start().await?;
+            let change = Edit::modify("/work/a", "1\n2\n", "1\nzwei\n");
+            let tool = turn.tool("Edit a").edit(change).start().await?;
             let allowed = turn.ask(&tool, usual_options()).await?.is_allowed();
             if allowed {
                 tool.complete([]).await?

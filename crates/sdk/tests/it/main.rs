@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod agent_background;
 mod agent_begin;
+mod agent_both;
 mod agent_cancel;
 mod agent_extra;
 mod agent_flow;
@@ -14,6 +16,7 @@ mod agent_open;
 mod agent_quirks;
 mod agent_rig;
 mod agent_state;
+mod agent_steering;
 mod agent_tool;
 mod agent_turn;
 mod agent_v2;

@@ -1,10 +1,12 @@
 //! Session updates in the form of version 2, written straight from the model.
 
 use attache_wire::v1::{
-    ContentBlock, ContentChunk, MessageId, Plan, PlanEntry, RequestPermissionRequest, SessionId,
-    SessionUpdate, ToolCall, ToolCallContent, ToolCallUpdate,
+    ContentBlock, ContentChunk, MessageId, Plan, PlanEntry, SessionId, SessionUpdate, ToolCall,
+    ToolCallContent, ToolCallUpdate,
 };
 use attache_wire::{Meta, v2};
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
@@ -14,7 +16,7 @@ use crate::Edit;
 use crate::id::unique_id;
 
 /// The plan of agents that have one plan.
-const PLAN: &str = "plan";
+pub(crate) const PLAN: &str = "plan";
 
 /// The ids of the messages of one session. Version 2 requires an id per message; chunks without one belong to the message
 /// of the chunk before, unless its kind differs or a tool call stands between.
@@ -61,8 +63,8 @@ pub(crate) fn update<S: Serializer>(
         SessionUpdate::AgentMessageChunk(piece) => chunk("agent_message_chunk", piece, ids, serializer),
         SessionUpdate::AgentThoughtChunk(piece) => chunk("agent_thought_chunk", piece, ids, serializer),
         SessionUpdate::ToolCall(call) => tool_call(call, serializer),
-        SessionUpdate::ToolCallUpdate(change) => tool_call_update(change, None, serializer),
-        SessionUpdate::Plan(plan) => plan_items(plan, serializer),
+        SessionUpdate::ToolCallUpdate(change) => tool_call_update(change, serializer),
+        SessionUpdate::Plan(plan) => plan_items(&PLAN.into(), plan, serializer),
         SessionUpdate::AvailableCommandsUpdate(update) => {
             let commands = convert::commands(&update.available_commands);
             typed(v2::AvailableCommandsUpdate::new(commands).meta(update.meta.clone()), serializer)
@@ -127,34 +129,8 @@ fn tool_call<S: Serializer>(call: &ToolCall, serializer: S) -> Result<S::Ok, S::
     map.end()
 }
 
-/// A changed tool call, with a status that version 1 may not have.
-fn tool_call_update<S: Serializer>(
-    change: &ToolCallUpdate,
-    status: Option<&v2::ToolCallStatus>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(None)?;
-    map.serialize_entry("sessionUpdate", "tool_call_update")?;
-    tool_call_members(change, &mut map, status)?;
-    map.end()
-}
-
-/// The end of a call that was cancelled with its turn.
-pub(crate) fn cancelled_tool_call<S: Serializer>(
-    change: &ToolCallUpdate,
-    ids: &mut MessageIds,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    ids.end_message();
-    tool_call_update(change, Some(&v2::ToolCallStatus::Cancelled), serializer)
-}
-
-/// The members that changed; absent ones are unchanged in both versions.
-fn tool_call_members<M: SerializeMap>(
-    change: &ToolCallUpdate,
-    map: &mut M,
-    status: Option<&v2::ToolCallStatus>,
-) -> Result<(), M::Error> {
+/// A changed tool call; absent members are unchanged in both versions.
+fn tool_call_update<S: Serializer>(change: &ToolCallUpdate, serializer: S) -> Result<S::Ok, S::Error> {
     fn put<M: SerializeMap, T: Serialize>(
         map: &mut M,
         name: &str,
@@ -162,53 +138,19 @@ fn tool_call_members<M: SerializeMap>(
     ) -> Result<(), M::Error> {
         value.as_ref().map_or(Ok(()), |value| map.serialize_entry(name, value))
     }
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("sessionUpdate", "tool_call_update")?;
     map.serialize_entry("toolCallId", &change.tool_call_id)?;
-    put(map, "title", &change.title)?;
-    put(map, "name", &change.name)?;
-    put(map, "kind", &change.kind)?;
-    match status {
-        Some(status) => map.serialize_entry("status", status)?,
-        None => put(map, "status", &change.status)?,
-    }
-    put(map, "content", &change.content.as_deref().map(Contents))?;
-    put(map, "locations", &change.locations)?;
-    put(map, "rawInput", &change.raw_input)?;
-    put(map, "rawOutput", &change.raw_output)?;
-    meta(map, change.meta.as_ref())
-}
-
-/// `session/request_permission`; its title is that of the tool call.
-// V2-24
-pub(crate) struct PermissionRequest<'a>(pub(crate) &'a RequestPermissionRequest);
-
-impl Serialize for PermissionRequest<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct ToolCall<'a>(&'a ToolCallUpdate);
-        impl Serialize for ToolCall<'_> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut map = serializer.serialize_map(None)?;
-                tool_call_members(self.0, &mut map, None)?;
-                map.end()
-            }
-        }
-        struct Subject<'a>(&'a ToolCallUpdate);
-        impl Serialize for Subject<'_> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut map = serializer.serialize_map(Some(2))?;
-                map.serialize_entry("type", "tool_call")?;
-                map.serialize_entry("toolCall", &ToolCall(self.0))?;
-                map.end()
-            }
-        }
-        let RequestPermissionRequest { session_id, tool_call, options, .. } = self.0;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("sessionId", session_id)?;
-        map.serialize_entry("title", tool_call.title.as_deref().unwrap_or("Permission"))?;
-        map.serialize_entry("subject", &Subject(tool_call))?;
-        map.serialize_entry("options", options)?;
-        meta(&mut map, self.0.meta.as_ref())?;
-        map.end()
-    }
+    put(&mut map, "title", &change.title)?;
+    put(&mut map, "name", &change.name)?;
+    put(&mut map, "kind", &change.kind)?;
+    put(&mut map, "status", &change.status)?;
+    put(&mut map, "content", &change.content.as_deref().map(Contents))?;
+    put(&mut map, "locations", &change.locations)?;
+    put(&mut map, "rawInput", &change.raw_input)?;
+    put(&mut map, "rawOutput", &change.raw_output)?;
+    meta(&mut map, change.meta.as_ref())?;
+    map.end()
 }
 
 /// The content of a tool call: diffs have another form in version 2.
@@ -229,25 +171,78 @@ impl Serialize for Contents<'_> {
     }
 }
 
-fn plan_items<S: Serializer>(plan: &Plan, serializer: S) -> Result<S::Ok, S::Error> {
-    struct Items<'a>(&'a [PlanEntry]);
+/// Writes the entries of one plan.
+pub(crate) fn plan_items<S: Serializer>(
+    id: &v2::PlanId,
+    plan: &Plan,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    struct Items<'a>(&'a v2::PlanId, &'a [PlanEntry]);
     impl Serialize for Items<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let mut map = serializer.serialize_map(Some(3))?;
             map.serialize_entry("type", "items")?;
-            map.serialize_entry("planId", PLAN)?;
-            map.serialize_entry("entries", self.0)?;
+            map.serialize_entry("planId", self.0)?;
+            map.serialize_entry("entries", self.1)?;
             map.end()
         }
     }
     let mut map = serializer.serialize_map(None)?;
     map.serialize_entry("sessionUpdate", "plan_update")?;
-    map.serialize_entry("plan", &Items(&plan.entries))?;
+    map.serialize_entry("plan", &Items(id, &plan.entries))?;
     meta(&mut map, plan.meta.as_ref())?;
     map.end()
 }
 
-fn meta<M: SerializeMap>(map: &mut M, meta: Option<&Meta>) -> Result<(), M::Error> {
+/// Writes a piece of a message with this id.
+pub(crate) fn message_chunk<S: Serializer>(
+    kind: &str,
+    id: &MessageId,
+    content: &ContentBlock,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(3))?;
+    map.serialize_entry("sessionUpdate", kind)?;
+    map.serialize_entry("messageId", id)?;
+    map.serialize_entry("content", content)?;
+    map.end()
+}
+
+/// Writes the whole content of a message.
+pub(crate) fn message<S: Serializer>(
+    kind: &str,
+    id: &MessageId,
+    content: &[ContentBlock],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(3))?;
+    map.serialize_entry("sessionUpdate", kind)?;
+    map.serialize_entry("messageId", id)?;
+    map.serialize_entry("content", content)?;
+    map.end()
+}
+
+/// Writes output of a terminal.
+// V2-32
+pub(crate) fn terminal_chunk<S: Serializer>(
+    id: &v2::TerminalId,
+    bytes: &[u8],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    struct Base64<'a>(&'a [u8]);
+    impl Serialize for Base64<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(&Base64Display::new(self.0, &STANDARD))
+        }
+    }
+    let mut map = serializer.serialize_map(Some(3))?;
+    map.serialize_entry("sessionUpdate", "terminal_output_chunk")?;
+    map.serialize_entry("terminalId", id)?;
+    map.serialize_entry("data", &Base64(bytes))?;
+    map.end()
+}
+
+pub(super) fn meta<M: SerializeMap>(map: &mut M, meta: Option<&Meta>) -> Result<(), M::Error> {
     meta.map_or(Ok(()), |meta| map.serialize_entry("_meta", meta))
 }
 
@@ -259,11 +254,7 @@ pub(crate) struct UserMessage<'a> {
 
 impl Serialize for UserMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("sessionUpdate", "user_message")?;
-        map.serialize_entry("messageId", self.id)?;
-        map.serialize_entry("content", self.content)?;
-        map.end()
+        message("user_message", self.id, self.content, serializer)
     }
 }
 

@@ -3,8 +3,9 @@
 
 mod convert;
 mod encode;
+mod encode_tool;
 
-use std::future::ready;
+use std::future::{Ready, ready};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,14 +22,16 @@ use super::handle::SessionHandle;
 use super::method::Method;
 use super::open::{self, Open, OpenReply, Opening, method_not_found};
 use super::session::{BoxFuture, OpenRequest};
+use super::shared::CancelKey;
 use super::{dispatch, initialize, manage, options};
 use crate::id::unique_id;
 use crate::{Error, Result};
 
 pub(super) use convert::{MODE, mode_option, stop_reason};
 pub(super) use encode::{
-    MessageIds, Params, PermissionRequest, UserMessage, cancelled_tool_call, text, update,
+    MessageIds, PLAN, Params, UserMessage, message, message_chunk, plan_items, terminal_chunk, text, update,
 };
+pub(super) use encode_tool::{PermissionRequest, tool_chunk, tool_start, tool_update};
 
 /// The stable methods; those that only version 1 has are unknown.
 // V2-39
@@ -221,7 +224,7 @@ fn resume(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) 
             return Err(Error::invalid_params("this agent cannot replay sessions"));
         }
         let options = options::visible(entry.state().settings(), &client).unwrap_or_default();
-        client.send_state(&entry.id, entry.turn_state()); // V2-27
+        entry.shared.repeat_state(&client, entry.is_busy()); // V2-27
         Ok(v2::ResumeSessionResponse::new().config_options(convert::options(&options)))
     });
 }
@@ -287,28 +290,42 @@ async fn list(core: Arc<Core>, request: v2::ListSessionsRequest) -> Result<v2::L
 
 #[cfg(feature = "unstable")]
 async fn status(core: Arc<Core>, request: v2::SessionStatusRequest) -> Result<v2::SessionStatusResponse> {
-    let state = core.sessions.get(&request.session_id).map(|entry| entry.turn_state());
+    let state = core.sessions.get(&request.session_id).map(|entry| entry.shared.state(entry.is_busy()));
     let status =
         super::unstable::status(core, v1::SessionStatusRequest::new(request.session_id)).await?.status;
     Ok(v2::SessionStatusResponse::new(status).state(state))
 }
 
-// V2-31: no tool call of this SDK can be cancelled alone.
-async fn cancel_tool_call(
+// V2-31: answered on acceptance; the end of the call confirms it. Not async, so that it happens in wire order.
+fn cancel_tool_call(
     core: Arc<Core>,
     request: v2::CancelToolCallRequest,
-) -> Result<v2::CancelToolCallResponse> {
-    core.session(&request.session_id)?;
-    Err(Error::invalid_params(format!("the tool call `{}` cannot be cancelled", request.tool_call_id)))
+) -> Ready<Result<v2::CancelToolCallResponse>> {
+    let accepted = core.session(&request.session_id).and_then(|entry| {
+        match entry.shared.cancel_object(&CancelKey::Tool(request.tool_call_id.clone())) {
+            true => Ok(v2::CancelToolCallResponse::new()),
+            false => Err(not_cancellable("tool call", request.tool_call_id.as_str())),
+        }
+    });
+    ready(accepted)
 }
 
 // V2-31
-async fn cancel_terminal(
+fn cancel_terminal(
     core: Arc<Core>,
     request: v2::CancelTerminalRequest,
-) -> Result<v2::CancelTerminalResponse> {
-    core.session(&request.session_id)?;
-    Err(Error::invalid_params(format!("there is no terminal `{}` to cancel", request.terminal_id)))
+) -> Ready<Result<v2::CancelTerminalResponse>> {
+    let accepted = core.session(&request.session_id).and_then(|entry| {
+        match entry.shared.cancel_object(&CancelKey::Terminal(request.terminal_id.clone())) {
+            true => Ok(v2::CancelTerminalResponse::new()),
+            false => Err(not_cancellable("terminal", request.terminal_id.as_str())),
+        }
+    });
+    ready(accepted)
+}
+
+fn not_cancellable(what: &str, id: &str) -> Error {
+    Error::invalid_params(format!("no {what} {id:?} that can be cancelled"))
 }
 
 async fn login(core: Arc<Core>, request: v2::LoginAuthRequest) -> Result<v2::LoginAuthResponse> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use attache::agent::{
-    Agent, AgentSession, Auth, Choice, OpenRequest, OpenedSession, OptionValue, SessionHandle, Turn, diff,
+    Agent, AgentSession, Auth, Choice, OpenRequest, OpenedSession, OptionValue, SessionHandle, Turn,
 };
 use attache::wire::v1::{
     AuthMethod, AuthMethodAgent, AuthMethodId, AvailableCommand, ContentChunk, Cost, ElicitationSchema,
@@ -336,7 +336,7 @@ async fn edit(turn: Turn<'_>, path: &str) -> Result<()> {
     }
     tool.run().await?;
     turn.write_files().ok_or(Error::Unsupported("writing files"))?.write(path, &new).await?;
-    tool.complete([diff(path, Some(old), new)]).await?;
+    tool.complete([attache::Edit::modify(path, old, new).into()]).await?;
     turn.say("applied").await
 }
 
