@@ -35,7 +35,7 @@
 //! The SDK owns the session table, cancel tokens, the order of messages, capability checks, the login gate and version
 //! negotiation. [`examples/echo_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/echo_agent.rs) and [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs) are complete programs.
 
-// Reading order: `builder`, `session`, `dispatch`, `turn`. Never: dispatch waits; an update of a turn follows its
+// Reading order: `builder`, `session`, `dispatch`, `turn_task`, `turn`, `tool`, `tool_state`. Never: dispatch waits; an update of a turn follows its
 // response; an update of a session precedes the response that names it, or follows its end; user code runs under a lock.
 
 mod agent_terminal;
