@@ -76,6 +76,18 @@ impl Meaning {
         matches!(self, Meaning::Call { kind: Some(kind), .. } if kind.ends_with("_chunk"))
     }
 
+    /// Whether it may come earlier or later than recorded. Answers come when they are ready (RPC-20); the message of a prompt
+    /// and the state `running` come before or after its answer, in any order (V2-10).
+    pub(super) fn is_unordered(&self) -> bool {
+        match self {
+            Meaning::Answer { .. } => true,
+            Meaning::Call { kind: Some(kind), .. } => {
+                matches!(kind.as_str(), "user_message" | "user_message_chunk" | "state_update running")
+            }
+            Meaning::Call { .. } => false,
+        }
+    }
+
     /// Reads a message; `None` if it is none.
     pub(super) fn of(message: &Value, asked: &Request, from: Role) -> Option<Meaning> {
         let id = message.get("id");
@@ -84,7 +96,15 @@ impl Meaning {
             let text = |at: &[&str]| {
                 at.iter().try_fold(params?, |value, name| value.get(name))?.as_str().map(str::to_owned)
             };
-            let kind = if method == "session/update" { text(&["update", "sessionUpdate"]) } else { None };
+            let kind = match method {
+                "session/update" => text(&["update", "sessionUpdate"]),
+                _ => None,
+            };
+            // States are events of their own: `running` does not stand for `idle`.
+            let kind = kind.map(|kind| match text(&["update", "state"]) {
+                Some(state) if kind == "state_update" => format!("{kind} {state}"),
+                _ => kind,
+            });
             return Some(Meaning::Call {
                 method: method.to_owned(),
                 session: text(&["sessionId"]),

@@ -78,6 +78,13 @@ pub enum Deviation {
         /// The entry that had come before.
         before: usize,
     },
+    /// It speaks another version of the protocol.
+    Version {
+        /// That of the recording.
+        recorded: u64,
+        /// The newest that it speaks.
+        peer: u64,
+    },
     /// It said the same thing with other content.
     Different {
         /// What it said.
@@ -102,6 +109,9 @@ impl fmt::Display for Deviation {
             Deviation::Unexpected { said } => write!(f, "not in the recording: {said}"),
             Deviation::Missing { expected, entry } => write!(f, "missing: {expected} (entry {entry})"),
             Deviation::Early { said, before } => write!(f, "too early: {said} came before entry {before}"),
+            Deviation::Version { recorded, peer } => {
+                write!(f, "other protocol: the recording is of version {recorded}, the peer speaks {peer}")
+            }
             Deviation::Different { said, entry, at } => {
                 write!(f, "other content: {said} differs from entry {entry} at {}", at.join(", "))
             }
@@ -138,7 +148,9 @@ pub async fn replay(trace: &Trace, link: Link, options: &Options, hear: impl FnM
     }
     let expected = expected(trace, options.part.other());
     let outcome = Outcome { expected: expected.len(), ..Outcome::default() };
-    let mut play = Play { reader, writer, expected, names, outcome, options, hear, open: true, last: None };
+    let version = recorded_version(trace);
+    let mut play =
+        Play { reader, writer, expected, names, outcome, options, hear, open: true, last: None, version };
     play.run(trace).await;
     play.outcome
 }
@@ -188,6 +200,17 @@ struct Play<'a, H> {
     open: bool,
     /// What came last.
     last: Option<Meaning>,
+    /// The protocol version of the recording.
+    version: Option<u64>,
+}
+
+/// The protocol version that the agent of a recording answered.
+fn recorded_version(trace: &Trace) -> Option<u64> {
+    trace.entries.iter().rev().find_map(|entry| {
+        let EntryKind::Line { from: Role::Agent, text, .. } = &entry.kind else { return None };
+        let message: Value = serde_json::from_slice(text).ok()?;
+        message.get("result")?.get("protocolVersion")?.as_u64()
+    })
 }
 
 impl<H: FnMut(&Deviation)> Play<'_, H> {
@@ -276,21 +299,38 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
         };
         if at > 0 {
             let before = self.expected[0].entry;
-            // Answers come when they are ready; their order among other messages means nothing
-            // (RPC-20).
-            if !matches!(meaning, Meaning::Answer { .. })
-                && !self.expected.iter().take(at).all(|e| matches!(e.meaning, Meaning::Answer { .. }))
+            if !meaning.is_unordered()
+                && !self.expected.iter().take(at).all(|expected| expected.meaning.is_unordered())
             {
                 self.deviate(Deviation::Early { said: meaning.to_string(), before });
             }
         }
         let Some(expected) = self.expected.remove(at) else { return };
         self.outcome.matched += 1;
+        if let Some(deviation) = self.version_deviation(message) {
+            self.deviate(deviation);
+        }
         self.names.learn(&expected.message, message);
         let at = differences(&self.names.put(&expected.message), message);
         if !at.is_empty() && !meaning.is_piece() {
             self.deviate(Deviation::Different { said: meaning.to_string(), entry: expected.entry, at });
         }
+    }
+
+    /// The peer speaks another version of the protocol than the recording.
+    fn version_deviation(&self, message: &Value) -> Option<Deviation> {
+        let recorded = self.version?;
+        let peer = match self.options.part {
+            // A client may offer more than the agent spoke.
+            Role::Agent if message["method"] == "initialize" => {
+                message["params"]["protocolVersion"].as_u64().filter(|offered| *offered < recorded)
+            }
+            Role::Client => {
+                message["result"]["protocolVersion"].as_u64().filter(|answered| *answered != recorded)
+            }
+            Role::Agent => None,
+        };
+        peer.map(|peer| Deviation::Version { recorded, peer })
     }
 
     /// A request that the recording does not know still gets an answer (RPC-12).

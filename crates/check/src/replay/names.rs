@@ -16,6 +16,8 @@ const NAMES: &[&str] = &[
     "optionId",
     "elicitationId",
     "messageId",
+    "planId",
+    "compactionId",
     "nextCursor",
     "cursor",
     "suggestionId",

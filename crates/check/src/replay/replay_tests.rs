@@ -209,3 +209,74 @@ async fn a_text_may_be_cut_in_other_pieces() {
         assert!(outcome.deviations.is_empty() && outcome.matched == 2, "{outcome:?}");
     }
 }
+
+const TALK_V2: &[&str] = &[
+    r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2}}"#,
+    r#"< {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2}}"#,
+    r#"> {"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi"}]}}"#,
+    r#"< {"jsonrpc":"2.0","id":1,"result":{"messageId":"m-then"}}"#,
+    r#"< {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m-then","content":[]}}}"#,
+    r#"< {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}"#,
+    r#"< {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"t-then"}}}"#,
+    r#"> {"jsonrpc":"2.0","id":2,"method":"tool_call/cancel","params":{"sessionId":"s","toolCallId":"t-then"}}"#,
+    r#"< {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    r#"< {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}"#,
+];
+
+#[tokio::test]
+async fn an_agent_of_version_2_answers_the_prompt_first_and_plays_the_states() {
+    let trace = trace(TALK_V2);
+    let outcome = play(&trace, &options(Role::Agent), |mut peer| async move {
+        peer.say(json!({"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":2}})).await;
+        peer.hear().await;
+        peer.say(json!({"jsonrpc":"2.0","id":"p","method":"session/prompt","params":{"sessionId":"s","prompt":[]}})).await;
+        assert_eq!(peer.hear().await, json!({"jsonrpc":"2.0","id":"p","result":{"messageId":"m-then"}}));
+        let kinds = ["user_message", "state_update", "tool_call_update"];
+        for kind in kinds {
+            assert_eq!(peer.hear().await["params"]["update"]["sessionUpdate"], kind);
+        }
+        let params = json!({"sessionId":"s","toolCallId":"t-then"});
+        peer.say(json!({"jsonrpc":"2.0","id":"c","method":"tool_call/cancel","params":params})).await;
+        assert_eq!(peer.hear().await["id"], "c");
+        assert_eq!(peer.hear().await["params"]["update"]["stopReason"], "end_turn");
+    })
+    .await;
+    assert!(outcome.is_faithful(false), "{:?}", outcome.deviations);
+    assert_eq!((outcome.matched, outcome.expected), (3, 3));
+}
+
+/// An agent of version 2 with ids of its own. `order` are its updates before the tool call.
+async fn agent_v2(mut peer: Peer, version: u64, order: Vec<Value>) {
+    let update = |update: Value| json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":update}});
+    assert_eq!(peer.hear().await["method"], "initialize");
+    peer.say(json!({"jsonrpc":"2.0","id":0,"result":{"protocolVersion":version}})).await;
+    assert_eq!(peer.hear().await["method"], "session/prompt");
+    for early in order {
+        peer.say(update(early)).await;
+    }
+    peer.say(json!({"jsonrpc":"2.0","id":1,"result":{"messageId":"m-now"}})).await;
+    peer.say(update(json!({"sessionUpdate":"tool_call_update","toolCallId":"t-now"}))).await;
+    assert_eq!(peer.hear().await["params"]["toolCallId"], "t-now");
+    peer.say(json!({"jsonrpc":"2.0","id":2,"result":{}})).await;
+    peer.say(update(json!({"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}))).await;
+}
+
+#[tokio::test]
+async fn an_insertion_may_be_reported_in_any_order() {
+    // shows V2-10
+    let trace = trace(TALK_V2);
+    let message = json!({"sessionUpdate":"user_message","messageId":"m-now","content":[]});
+    let running = json!({"sessionUpdate":"state_update","state":"running"});
+    for order in [vec![running.clone(), message.clone()], vec![message.clone(), running.clone()]] {
+        let outcome = play(&trace, &options(Role::Client), |peer| agent_v2(peer, 2, order)).await;
+        assert!(outcome.is_faithful(false), "{:?}", outcome.deviations);
+    }
+    // A state is not another one, and the version is that of the recording.
+    let idle = json!({"sessionUpdate":"state_update","state":"idle"});
+    let outcome =
+        play(&trace, &options(Role::Client), |peer| agent_v2(peer, 1, vec![message, running, idle])).await;
+    let deviations: Vec<String> = outcome.deviations.iter().map(ToString::to_string).collect();
+    assert_eq!(deviations[0], "other protocol: the recording is of version 2, the peer speaks 1");
+    let early = "too early: session/update state_update idle";
+    assert!(deviations.iter().any(|text| text.starts_with(early)), "{deviations:?}");
+}

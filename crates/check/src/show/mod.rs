@@ -1,14 +1,17 @@
 //! A recording for people: as a summary, as a conversation, by time, or line by line.
 //!
-//! `summary.rs` folds a trace, `text.rs` formats the result, `lines.rs` formats single entries, as
-//! `--follow` does. Control characters are made visible: a recording must not move the cursor.
+//! `summary.rs` folds a trace, `session.rs` one session (`v2.rs` on version 2), `text.rs` formats
+//! the result, `lines.rs` formats single entries, as `--follow` does. Control characters are made visible: a recording must not move the cursor.
 
 mod lines;
+mod session;
 mod summary;
 mod text;
+mod v2;
 
 pub use lines::{Filter, Selection, line};
-pub use summary::{Event, Request, SessionEvents, Summary, ToolTime};
+pub use session::{Event, Item, SessionEvents, ToolTime};
+pub use summary::{Request, Summary};
 pub use text::{conversation, summary, timing};
 
 /// Returns text that can be printed on a terminal: line feeds and tabs stay, other control characters are shown as `\u{…}`.

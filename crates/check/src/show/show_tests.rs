@@ -133,3 +133,112 @@ fn lines_are_short_and_cannot_move_the_cursor() {
     let update = line(&trace().entries[3], 200);
     assert!(update.contains("agent  → session/update agent_message_chunk"), "{update}");
 }
+
+/// A recording of the interop agent with a client on the official SDK, over version 2.
+const RECORDED_V2: &str = include_str!("../../tests/data/v2.jsonl");
+const SHOWN_V2: &str = include_str!("../../tests/data/v2.txt");
+
+#[test]
+fn a_recording_of_version_2_is_shown() {
+    let trace = Trace::read(RECORDED_V2.as_bytes()).unwrap();
+    let shown = conversation(&trace, None);
+    // Times are those of the file, so the text is always the same.
+    assert_eq!(shown, SHOWN_V2, "{shown}");
+    let text = summary(&trace);
+    assert!(text.contains("protocol  version 2\n"), "{text}");
+    assert!(!text.contains("never answered"), "{text}");
+}
+
+#[test]
+fn everything_of_version_2_is_shown() {
+    let mut lines = vec![
+        (Role::Client, r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"c","version":"1"}}}"#.to_owned()),
+        (Role::Agent, r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"}}}"#.to_owned()),
+        (Role::Client, r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"go"}]}}"#.to_owned()),
+        (Role::Agent, r#"{"jsonrpc":"2.0","id":1,"result":{"messageId":"m1"}}"#.to_owned()),
+    ];
+    let updates = [
+        r#"{"sessionUpdate":"state_update","state":"running"}"#,
+        r#"{"sessionUpdate":"user_message","messageId":"m1","content":[{"type":"text","text":"go"},{"type":"resource_link","uri":"file:///a","name":"a"}]}"#,
+        r#"{"sessionUpdate":"agent_message_chunk","messageId":"a","content":{"type":"text","text":"dra"}}"#,
+        r#"{"sessionUpdate":"agent_thought_chunk","messageId":"a","content":{"type":"text","text":"why"}}"#,
+        r#"{"sessionUpdate":"agent_message_chunk","messageId":"a","content":{"type":"text","text":"ft"}}"#,
+        r#"{"sessionUpdate":"agent_message","messageId":"a","content":[{"type":"text","text":"final"}]}"#,
+        r#"{"sessionUpdate":"agent_message_chunk","messageId":"a","content":{"type":"text","text":" text"}}"#,
+        r#"{"sessionUpdate":"agent_message","messageId":"gone","content":[{"type":"text","text":"x"}]}"#,
+        r#"{"sessionUpdate":"agent_message","messageId":"gone","content":null}"#,
+        r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","title":"Edit","kind":"edit","status":"in_progress"}"#,
+        r#"{"sessionUpdate":"tool_call_content_chunk","toolCallId":"t","content":{"type":"content","content":{"type":"text","text":"two files"}}}"#,
+        r#"{"sessionUpdate":"tool_call_content_chunk","toolCallId":"t","content":{"type":"diff","changes":[{"operation":"modify","path":"/p/a"}],"patch":{"format":"git_patch","text":"--- /p/a\n+++ /p/a\n@@ -1 +1 @@\n-x\n+\u001b[2Jy\n"}}}"#,
+        r#"{"sessionUpdate":"tool_call_content_chunk","toolCallId":"t","content":{"type":"diff","changes":[{"operation":"move","oldPath":"/p/b","path":"/p/c"}]}}"#,
+        r#"{"sessionUpdate":"tool_call_content_chunk","toolCallId":"t","content":{"type":"terminal","terminalId":"term"}}"#,
+        // "é" is cut between two chunks, and the last one would clear the screen.
+        r#"{"sessionUpdate":"terminal_update","terminalId":"term","command":"cargo test","output":{"data":"b25lDQrD"}}"#,
+        r#"{"sessionUpdate":"terminal_output_chunk","terminalId":"term","data":"qQ0KG1sySg=="}"#,
+        r#"{"sessionUpdate":"terminal_update","terminalId":"term","exitStatus":{"exitCode":3}}"#,
+        r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","title":null,"name":"edit_file","status":"cancelled"}"#,
+        r#"{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":[{"content":"do","status":"cancelled","priority":"high"}]}}"#,
+        r#"{"sessionUpdate":"state_update","state":"requires_action","background":[{"type":"terminal","terminalId":"bg"}]}"#,
+        r#"{"sessionUpdate":"state_update","state":"_sleeping"}"#,
+        r#"{"sessionUpdate":"_vendor","a":1}"#,
+        r#"{"sessionUpdate":"terminal_output_chunk","terminalId":"term"}"#,
+        r#"{"sessionUpdate":"state_update","state":"idle","stopReason":"error","error":{"code":-32603,"message":"no model"},"background":[]}"#,
+        r#"{"sessionUpdate":"state_update","state":"idle","stopReason":"error"}"#,
+    ];
+    lines.extend(updates.map(|update| {
+        let update = format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
+        );
+        (Role::Agent, update)
+    }));
+    lines.extend([
+        (Role::Agent, r#"{"jsonrpc":"2.0","id":9,"method":"session/request_permission","params":{"sessionId":"s","title":"Run it?","subject":{"type":"command","command":"rm x","cwd":"/p"},"options":[{"optionId":"y","name":"Y","kind":"allow_once"}]}}"#.to_owned()),
+        (Role::Client, r#"{"jsonrpc":"2.0","id":9,"result":{"outcome":{"outcome":"selected","optionId":"y"}}}"#.to_owned()),
+        (Role::Client, r#"{"jsonrpc":"2.0","id":2,"method":"tool_call/cancel","params":{"sessionId":"s","toolCallId":"t"}}"#.to_owned()),
+        (Role::Agent, r#"{"jsonrpc":"2.0","id":2,"result":{}}"#.to_owned()),
+        (Role::Client, r#"{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"more"}]}}"#.to_owned()),
+        (Role::Agent, r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32800,"message":"cancelled"}}"#.to_owned()),
+    ]);
+    let entries = lines.into_iter().map(|(from, text)| Entry {
+        at: Duration::ZERO,
+        kind: EntryKind::Line { from, text: text.into(), end: LineEnd::Lf },
+    });
+    let trace = Trace { head: Header::default(), entries: entries.collect() };
+    let expected = "\
+── session s ──
+      0 µs  user     go
+                     [file:///a]
+      0 µs  state    running
+      0 µs  agent    final text
+      0 µs  thought  why
+      0 µs  agent    [no content]
+      0 µs  edit     edit_file (cancelled, 0 µs)
+                     two files
+                     --- /p/a
+                     +++ /p/a
+                     @@ -1 +1 @@
+                     -x
+                     +\\u{1b}[2Jy
+                     move /p/b to /p/c
+      0 µs  terminal $ cargo test (exit 3)
+                     one
+                     é
+                     \\u{1b}[2J
+      0 µs  plan
+            [-] do
+      0 µs  state    requires_action
+      0 µs  state    background: terminal bg
+      0 µs  state    _sleeping
+      0 µs  _vendor
+      0 µs  terminal_output_chunk (malformed)
+      0 µs  end      error: no model
+      0 µs  state    background: none
+      0 µs  session/request_permission Run it? ($ rm x) → chose y
+      0 µs  tool_call/cancel t → done
+      0 µs  user     more
+      0 µs  refused  cancelled
+";
+    assert_eq!(conversation(&trace, None), expected);
+    assert!(summary(&trace).contains("session   s: 1 turn, 1 tool call\n"));
+    assert!(timing(&trace).contains("edit_file (cancelled)"));
+}

@@ -1,13 +1,11 @@
-//! The events of a recording: sessions, requests and their times.
+//! The events of a recording: sessions, requests and their times. `session.rs` folds the updates.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use attache_transcript::{Change, ItemKind, Plan, Transcript};
-use attache_wire::v1::{ContentBlock, SessionUpdate, ToolCallStatus};
-use serde::Deserialize as _;
 use serde_json::Value;
 
+use super::session::{Event, SessionEvents};
 use crate::Role;
 use crate::trace::{EntryKind, Trace};
 
@@ -16,6 +14,8 @@ use crate::trace::{EntryKind, Trace};
 pub struct Summary {
     /// The time from the first entry to the last.
     pub duration: Duration,
+    /// The protocol version that the agent answered.
+    pub version: Option<u64>,
     /// The number of messages by sender and method.
     pub counts: BTreeMap<(Role, String), usize>,
     /// Bytes of the agent and of the client.
@@ -43,56 +43,6 @@ pub struct Request {
     pub took: Option<Duration>,
     /// The message of an error response.
     pub error: Option<String>,
-}
-
-/// The events of one session.
-#[derive(Clone, Debug, Default)]
-pub struct SessionEvents {
-    /// Its id.
-    pub id: String,
-    /// The conversation.
-    pub transcript: Transcript,
-    /// The events, with their times.
-    pub events: Vec<(Duration, Event)>,
-    /// The times of its tool calls.
-    pub tools: Vec<ToolTime>,
-}
-
-/// An event of a session.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// A message or a tool call began: its index in [`SessionEvents::transcript`].
-    Item(u64),
-    /// The plan.
-    Plan(Plan),
-    /// A request to the client, and its result.
-    Request {
-        /// The method.
-        method: String,
-        /// The subject.
-        about: String,
-        /// The answer in short.
-        answer: Option<String>,
-    },
-    /// The client cancelled.
-    Cancelled,
-    /// A turn ended with this reason or error.
-    Ended(String),
-    /// Another kind of update.
-    Other(String),
-}
-
-/// The times of one tool call.
-#[derive(Clone, Debug)]
-pub struct ToolTime {
-    /// Its index in [`SessionEvents::transcript`].
-    pub item: u64,
-    /// The time of the first update.
-    pub at: Duration,
-    /// The time when it was in progress.
-    pub began: Option<Duration>,
-    /// The time when it was completed or failed.
-    pub ended: Option<Duration>,
 }
 
 impl Summary {
@@ -124,6 +74,8 @@ struct Open {
     /// Session and index of the event that the response completes.
     event: Option<(usize, usize)>,
     session: Option<usize>,
+    /// The message of a prompt.
+    prompt: Option<u64>,
 }
 
 impl Fold {
@@ -149,11 +101,14 @@ impl Fold {
     fn call(&mut self, at: Duration, from: Role, method: &str, id: Option<&Value>, params: &Value) {
         *self.summary.counts.entry((from, method.to_owned())).or_default() += 1;
         let session = params.get("sessionId").and_then(Value::as_str).map(|id| self.session(id));
+        let prompt = (method == "session/prompt")
+            .then(|| Some(self.summary.sessions[session?].prompt(at, &params["prompt"])))
+            .flatten();
         let event = session.and_then(|session| self.event(at, session, method, params));
         if let Some(id) = id {
             self.open.insert(
                 (from, id.to_string()),
-                Open { request: self.summary.requests.len(), event: session.zip(event), session },
+                Open { request: self.summary.requests.len(), event: session.zip(event), session, prompt },
             );
             self.summary.requests.push(Request {
                 from,
@@ -170,16 +125,11 @@ impl Fold {
         let session = &mut self.summary.sessions[session];
         let event = match method {
             "session/update" => {
-                update(session, at, params.get("update").unwrap_or(&Value::Null));
-                return None;
-            }
-            "session/prompt" => {
-                session.events.push((at, Event::Item(session.transcript.end())));
-                session.transcript.fold(attache_transcript::Event::Prompt(blocks(&params["prompt"])));
+                session.update(at, params.get("update").unwrap_or(&Value::Null));
                 return None;
             }
             "session/cancel" => Event::Cancelled,
-            "session/request_permission" | "elicitation/create" => {
+            "session/request_permission" | "elicitation/create" | "tool_call/cancel" => {
                 Event::Request { method: method.to_owned(), about: about(params), answer: None }
             }
             method if method.starts_with("fs/") || method.starts_with("terminal/") => {
@@ -203,15 +153,27 @@ impl Fold {
         request.error.clone_from(&error);
         let method = request.method.clone();
         let result = message.get("result").unwrap_or(&Value::Null);
+        if let ("initialize", Some(version)) = (method.as_str(), result["protocolVersion"].as_u64()) {
+            self.summary.version = Some(version);
+        }
         if let Some(id) = result.get("sessionId").and_then(Value::as_str) {
             self.session(id);
         }
-        if let (Some(session), "session/prompt") = (open.session, method.as_str()) {
+        if let (Some(session), Some(prompt)) = (open.session, open.prompt) {
+            let session = &mut self.summary.sessions[session];
+            if session.is_v2 {
+                // V2-08: the answer says that the message was inserted, and nothing about the end.
+                match error {
+                    None => session.conversation.inserted(prompt, result["messageId"].as_str()),
+                    Some(error) => session.events.push((at, Event::Refused(error))),
+                }
+                return;
+            }
             let stop = error.map_or_else(
                 || result["stopReason"].as_str().unwrap_or("?").to_owned(),
                 |error| format!("error: {error}"),
             );
-            self.summary.sessions[session].events.push((at, Event::Ended(stop)));
+            session.events.push((at, Event::Ended(stop)));
         } else if let Some((session, event)) = open.event
             && let (_, Event::Request { answer, .. }) = &mut self.summary.sessions[session].events[event]
         {
@@ -220,70 +182,32 @@ impl Fold {
     }
 
     fn session(&mut self, id: &str) -> usize {
+        let is_v2 = self.summary.version.is_some_and(|version| version >= 2);
         let sessions = &mut self.summary.sessions;
         sessions.iter().position(|session| session.id == id).unwrap_or_else(|| {
-            sessions.push(SessionEvents { id: id.to_owned(), ..SessionEvents::default() });
+            sessions.push(SessionEvents { id: id.to_owned(), is_v2, ..SessionEvents::default() });
             sessions.len() - 1
         })
-    }
-}
-
-fn update(session: &mut SessionEvents, at: Duration, update: &Value) {
-    let kind = update["sessionUpdate"].as_str().unwrap_or_default();
-    let Ok(update) = SessionUpdate::deserialize(update) else {
-        return session.events.push((at, Event::Other(format!("{kind} (malformed)"))));
-    };
-    let next = session.transcript.end();
-    let change = session.transcript.change(update.into());
-    match &change {
-        Some(Change::Push(item)) => match &item.kind {
-            ItemKind::Message(_) => session.events.push((at, Event::Item(next))),
-            ItemKind::ToolCall(_) => {
-                session.events.push((at, Event::Item(next)));
-                session.tools.push(ToolTime { item: next, at, began: None, ended: None });
-            }
-            _ => session.events.push((at, Event::Other(kind.to_owned()))),
-        },
-        Some(Change::AppendText(..) | Change::AppendBlock(..) | Change::ToolCall(..)) => {}
-        Some(Change::Plan(plan)) => session.events.push((at, Event::Plan(plan.clone()))),
-        _ => session.events.push((at, Event::Other(kind.to_owned()))),
-    }
-    if let Some(change) = change {
-        let item = if let Change::ToolCall(item, _) = &change { *item } else { next };
-        session.transcript.apply(change);
-        note_time(session, at, item);
-    }
-}
-
-/// Notes the time if the item is a tool call that has begun or ended.
-fn note_time(session: &mut SessionEvents, at: Duration, item: u64) {
-    let Some(ItemKind::ToolCall(call)) = session.transcript.get(item).map(|item| &item.kind) else { return };
-    let Some(time) = session.tools.iter_mut().rev().find(|time| time.item == item) else { return };
-    match call.status() {
-        ToolCallStatus::InProgress => _ = time.began.get_or_insert(at),
-        ToolCallStatus::Completed | ToolCallStatus::Failed => _ = time.ended.get_or_insert(at),
-        _ => {}
-    }
-}
-
-/// Reads the content blocks of a prompt; some clients send a text.
-fn blocks(prompt: &Value) -> Vec<ContentBlock> {
-    match prompt {
-        Value::Array(items) => items.iter().filter_map(|item| ContentBlock::deserialize(item).ok()).collect(),
-        Value::String(text) => vec![text.as_str().into()],
-        other => ContentBlock::deserialize(other).into_iter().collect(),
     }
 }
 
 /// Returns the subject of a request.
 fn about(params: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    // V2-24: the title is the question, the subject may be a command.
+    if let Some(title) = params["title"].as_str() {
+        return match params["subject"]["command"].as_str() {
+            Some(command) => format!("{title} ($ {command})"),
+            None => title.to_owned(),
+        };
+    }
     if let Some(command) = params["command"].as_str() {
         let args = params["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
         return std::iter::once(command).chain(args).collect::<Vec<_>>().join(" ");
     }
-    [&params["toolCall"]["title"], &params["path"], &params["terminalId"], &params["message"]]
-        .into_iter()
+    let named = ["path", "terminalId", "toolCallId", "message"].map(|name| &params[name]);
+    std::iter::once(&params["toolCall"]["title"])
+        .chain(named)
         .map(text)
         .find(|text| !text.is_empty())
         .unwrap_or_default()

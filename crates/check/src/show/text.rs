@@ -1,13 +1,12 @@
 //! A recording as text.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use attache_transcript::{ItemKind, PlanBody, Role};
-use attache_wire::v1::{ContentBlock, EmbeddedResourceResource, PlanEntryStatus};
+use attache_transcript::Role;
 
-use super::summary::{Event, SessionEvents, Summary};
+use super::session::{Event, Item, SessionEvents};
+use super::summary::Summary;
 use super::{span, visible};
 use crate::trace::Trace;
 
@@ -22,6 +21,9 @@ pub fn summary(trace: &Trace) -> String {
     let _ =
         writeln!(out, "started   {}{}", head.started, if head.masked { ", secrets taken out" } else { "" });
     let _ = writeln!(out, "lasted    {}", span(summary.duration));
+    if let Some(version) = summary.version {
+        let _ = writeln!(out, "protocol  version {version}");
+    }
     let _ =
         writeln!(out, "bytes     {} from the client, {} from the agent", summary.bytes.1, summary.bytes.0);
     if summary.noise > 0 {
@@ -98,44 +100,35 @@ pub fn conversation(trace: &Trace, only: Option<&str>) -> String {
 fn write_event(out: &mut String, at: Duration, event: &Event, session: &SessionEvents) {
     let at = span(at);
     match event {
-        Event::Item(index) => match session.transcript.get(*index).map(|item| &item.kind) {
-            Some(ItemKind::Message(message)) => {
-                let author = match message.role {
+        Event::Item(index) => match session.item(*index) {
+            Some(Item::Message { role, text }) => {
+                let author = match role {
                     Role::User => "user",
                     Role::Agent => "agent",
                     Role::Thought => "thought",
                 };
-                let separator = if message.prompt { "\n" } else { "" };
-                let text: Vec<_> = message.content.iter().map(describe).collect();
-                block(out, &at, author, &text.join(separator));
+                block(out, &at, author, &text);
             }
-            Some(ItemKind::ToolCall(call)) => {
+            Some(Item::ToolCall { kind, title, status, content }) => {
                 let time = session.tools.iter().find(|time| time.item == *index);
                 let took = time
                     .and_then(|time| Some(format!(", {}", span(time.ended?.saturating_sub(time.at)))))
                     .unwrap_or_default();
-                let kind = call.state.kind.map_or("tool", |kind| kind.as_str());
-                let (title, status) = (visible(call.title()), call.status().as_str());
+                let (kind, title, status) = (visible(&kind), visible(&title), visible(&status));
                 let _ = writeln!(out, "{at:>10}  {kind:<8} {title} ({status}{took})");
+                indented(out, &content);
             }
-            _ => {}
+            Some(Item::Terminal { command, exit, output }) => {
+                let exit = exit.map(|exit| format!(" ({})", visible(&exit))).unwrap_or_default();
+                let _ = writeln!(out, "{at:>10}  {:<8} $ {}{exit}", "terminal", visible(&command));
+                indented(out, &output);
+            }
+            None => {}
         },
-        Event::Plan(plan) => {
+        Event::Plan(lines) => {
             let _ = writeln!(out, "{at:>10}  plan");
-            match &plan.body {
-                PlanBody::Entries(entries) => {
-                    for entry in entries {
-                        let mark = match entry.status {
-                            PlanEntryStatus::Completed => "x",
-                            PlanEntryStatus::InProgress => ">",
-                            _ => " ",
-                        };
-                        let _ = writeln!(out, "{:>12}[{mark}] {}", "", visible(&entry.content));
-                    }
-                }
-                PlanBody::Markdown(text) | PlanBody::File(text) => {
-                    let _ = writeln!(out, "{:>12}{}", "", visible(text));
-                }
+            for line in lines {
+                let _ = writeln!(out, "{:>12}{}", "", visible(line));
             }
         }
         Event::Request { method, about, answer } => {
@@ -143,24 +136,10 @@ fn write_event(out: &mut String, at: Duration, event: &Event, session: &SessionE
             let _ = writeln!(out, "{at:>10}  {} {} → {}", visible(method), visible(about), visible(answer));
         }
         Event::Cancelled => _ = writeln!(out, "{at:>10}  the client cancelled"),
+        Event::Refused(error) => _ = writeln!(out, "{at:>10}  refused  {}", visible(error)),
+        Event::State(state) => _ = writeln!(out, "{at:>10}  state    {}", visible(state)),
         Event::Ended(stop) => _ = writeln!(out, "{at:>10}  end      {}", visible(stop)),
         Event::Other(kind) => _ = writeln!(out, "{at:>10}  {}", visible(kind)),
-    }
-}
-
-/// Returns the text of a content block, or its address or type.
-fn describe(block: &ContentBlock) -> Cow<'_, str> {
-    match block {
-        ContentBlock::Text(text) => Cow::Borrowed(&text.text),
-        ContentBlock::ResourceLink(link) => Cow::Owned(format!("[{}]", link.uri)),
-        ContentBlock::Resource(resource) => match &resource.resource {
-            EmbeddedResourceResource::Text(text) => Cow::Owned(format!("[{}]", text.uri)),
-            EmbeddedResourceResource::Blob(blob) => Cow::Owned(format!("[{}]", blob.uri)),
-            _ => Cow::Borrowed("[resource]"),
-        },
-        ContentBlock::Image(_) => Cow::Borrowed("[image]"),
-        ContentBlock::Audio(_) => Cow::Borrowed("[audio]"),
-        _ => Cow::Borrowed("[content]"),
     }
 }
 
@@ -173,6 +152,13 @@ fn block(out: &mut String, at: &str, who: &str, text: &str) {
     let mut lines = lines.lines().map(str::to_owned);
     let _ = writeln!(out, "{at:>10}  {who:<8} {}", lines.next().unwrap_or_default());
     for line in lines {
+        let _ = writeln!(out, "{:>21}{line}", "");
+    }
+}
+
+/// Writes a text below the line before it.
+fn indented(out: &mut String, text: &str) {
+    for line in visible(text).trim_end_matches('\n').lines() {
         let _ = writeln!(out, "{:>21}{line}", "");
     }
 }
@@ -192,8 +178,8 @@ pub fn timing(trace: &Trace) -> String {
                 || "open".to_owned(),
                 |ended| span(ended.saturating_sub(tool.began.unwrap_or(tool.at))),
             );
-            if let Some(ItemKind::ToolCall(call)) = session.transcript.get(tool.item).map(|item| &item.kind) {
-                let (title, status) = (visible(call.title()), call.status().as_str());
+            if let Some(Item::ToolCall { title, status, .. }) = session.item(tool.item) {
+                let (title, status) = (visible(&title), visible(&status));
                 let at = span(tool.at);
                 let _ = writeln!(out, "{at:>10} {waited:>10} {worked:>10}  {title} ({status})");
             }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::world::{World, eventually, is_running, test_agent};
+use crate::world::{Lines, World, eventually, is_running, test_agent};
 
 const SCRIPT: &str = "on session/prompt\n  say you said $prompt\n  done end_turn\n";
 
@@ -243,4 +243,73 @@ fn a_file_that_is_no_recording_is_reported() {
     world.write("silent", &format!("{head}\n"));
     assert!(world.run(&["replay", "silent"]).code(2).stderr.contains("the recording is empty"));
     assert!(world.run(&["check", "trace", "silent"]).code(2).stdout.contains("could not run"));
+}
+
+/// A client of version 2: one prompt to the program `args` start, all questions answered yes.
+fn prompt_over_version_2(world: &World, args: &[&str]) {
+    use std::io::Write as _;
+
+    let mut agent = world.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut stdin, mut lines) = (agent.stdin.take().unwrap(), Lines::of(agent.stdout.take().unwrap()));
+    let mut send = |message: Value| writeln!(stdin, "{message}").unwrap();
+    let mut receive = || serde_json::from_str::<Value>(&lines.next()).unwrap();
+    let info = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": 2, "info": info, "capabilities": {} });
+    send(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
+    assert_eq!(receive()["result"]["protocolVersion"], 2);
+    send(json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": { "cwd": world.dir } }));
+    let session = loop {
+        let message = receive();
+        if message["id"] == 1 {
+            break message["result"]["sessionId"].clone();
+        }
+    };
+    let prompt = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+    send(json!({ "jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": prompt }));
+    loop {
+        let message = receive();
+        if message["method"] == "session/request_permission" {
+            let option = message["params"]["options"][0]["optionId"].clone();
+            let outcome = json!({ "outcome": "selected", "optionId": option });
+            send(json!({ "jsonrpc": "2.0", "id": message["id"], "result": { "outcome": outcome } }));
+        }
+        if message["params"]["update"]["state"] == "idle" {
+            break;
+        }
+    }
+    drop(stdin);
+    assert!(agent.wait().unwrap().success());
+}
+
+#[test]
+fn recordings_of_version_2_are_shown_and_replayed() {
+    let world = World::new();
+    let script = world.path("model.script");
+    let calls = "call write {\"path\": \"a.txt\", \"content\": \"one\\n\"}";
+    fs::write(&script, format!("==\n--\nsay first\n{calls}\n--\nsay done\n")).unwrap();
+    let model = format!("script:{}", script.display());
+    let agent = [attache(), "agent", "--no-store", "--no-sandbox", "--model", &model];
+    prompt_over_version_2(&world, &[&["record", "talk.jsonl", "--"], &agent[..]].concat());
+    assert_eq!(world.read("a.txt"), "one\n");
+
+    let shown = world.run(&["trace", "talk.jsonl"]).ok();
+    for part in [
+        "protocol  version 2\n",
+        "user     go\n",
+        "agent    first\n",
+        "state    running\n",
+        "end      end_turn\n",
+        "1 turn, 1 tool call",
+    ] {
+        assert!(shown.contains(part), "{part:?} in\n{shown}");
+    }
+    assert!(world.run(&["trace", "--kind", "state_update", "talk.jsonl"]).ok().contains("idle"));
+    world.run(&["check", "trace", "talk.jsonl"]).code(0);
+
+    // As the agent for the same client, and as the client for the same agent.
+    prompt_over_version_2(&world, &["replay", "talk.jsonl"]);
+    fs::remove_file(world.dir.join("a.txt")).unwrap();
+    let as_client = ["replay", "talk.jsonl", "--as", "client", "--"];
+    world.run(&[&as_client[..], &agent[..]].concat()).code(0);
+    assert_eq!(world.read("a.txt"), "one\n");
 }
