@@ -33,11 +33,13 @@ pub enum PromptKind {
     Lines,
     /// Fail within.
     Fail,
+    /// Start a command that goes on after the turn.
+    Background,
 }
 
 impl PromptKind {
     /// All.
-    pub const ALL: [PromptKind; 14] = [
+    pub const ALL: [PromptKind; 15] = [
         PromptKind::Say,
         PromptKind::Read,
         PromptKind::Write,
@@ -52,6 +54,7 @@ impl PromptKind {
         PromptKind::Config,
         PromptKind::Lines,
         PromptKind::Fail,
+        PromptKind::Background,
     ];
 
     /// Its name, as `--prompt` takes it.
@@ -71,6 +74,7 @@ impl PromptKind {
             PromptKind::Config => "config",
             PromptKind::Lines => "lines",
             PromptKind::Fail => "fail",
+            PromptKind::Background => "background",
         }
     }
 
@@ -102,6 +106,9 @@ impl PromptKind {
             PromptKind::Config => "Change one of your configuration options.",
             PromptKind::Lines => "Answer with two lines: grüße and 世界. Use no tools.",
             PromptKind::Fail => "Fail with an internal error.",
+            PromptKind::Background => {
+                "Start the command `sleep 600` in the background, and end your turn without waiting for it."
+            }
         }
     }
 }

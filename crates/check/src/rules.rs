@@ -9,8 +9,8 @@
 //! - `checked`: whether this crate judges the rule. It judges those about stdio;
 //! - `versions`: the versions of the protocol that the rule is for, `[1]` if absent;
 //! - `when`: the capability whose advertisement makes the rule binding, `agent.…` or `client.…`;
-//! - `why_not` and `why_not_client`: why no conversation over stdio can show the rule. Such a rule
-//!   is never exercised and is left out of the coverage.
+//! - `why_not`, `why_not_agent` and `why_not_client`: why no conversation over stdio can show the
+//!   rule. Such a rule is never exercised and is left out of the coverage.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -132,6 +132,9 @@ pub struct Rule {
     /// Why no conversation over stdio can show the rule.
     #[serde(default, deserialize_with = "leak_some")]
     pub why_not: Option<&'static str>,
+    /// Why no conversation over stdio can show that an agent keeps the rule.
+    #[serde(default, deserialize_with = "leak_some")]
+    pub why_not_agent: Option<&'static str>,
     /// Why no conversation over stdio can show that a client keeps the rule.
     #[serde(default, deserialize_with = "leak_some")]
     pub why_not_client: Option<&'static str>,
@@ -174,7 +177,10 @@ impl Rule {
 
     /// Why no conversation over stdio can show that a peer in `role` keeps the rule.
     pub fn why_not_of(&self, role: Role) -> Option<&'static str> {
-        self.why_not.or(self.why_not_client.filter(|_| role == Role::Client))
+        self.why_not.or(match role {
+            Role::Agent => self.why_not_agent,
+            Role::Client => self.why_not_client,
+        })
     }
 
     /// The section of the id: `CANCEL`.

@@ -2,7 +2,7 @@
 //!
 //! `envelope.rs` judges lines as JSON-RPC, `shape.rs` the types of messages, `order.rs` their
 //! order, `capability_use.rs` the use of capabilities, `trace_context.rs` reserved names; `agent/`
-//! and `client/` hold the rest by topic. [`Watcher::rules`] lists the rules of a watcher.
+//! and `client/` hold the rest of version 1 by topic, `v2/` that of version 2. [`Watcher::rules`] lists the rules of a watcher.
 //!
 //! Watchers judge both roles. [`judge`] then drops the findings about the checker's own messages,
 //! which are often wrong on purpose, and those about rules of another version than the negotiated.
@@ -16,6 +16,7 @@ mod message;
 mod order;
 mod shape;
 mod trace_context;
+pub mod v2;
 
 pub use event_log::{EventLog, Request, Session, Terminal, ToolCall};
 pub(crate) use message::text;
@@ -142,6 +143,7 @@ pub fn watchers(role: Option<Role>) -> Vec<Box<dyn Watcher>> {
     if role != Some(Role::Agent) {
         list.extend(client::watchers());
     }
+    list.extend(v2::watchers());
     list
 }
 

@@ -278,6 +278,9 @@ pub fn explain(rule: &Rule, look: Look) -> Vec<Line> {
     if let Some(why) = rule.why_not {
         put(format!("  not seen: {why}"));
     }
+    if let Some(why) = rule.why_not_agent {
+        put(format!("  not seen: {why} (clients show it)"));
+    }
     if let Some(why) = rule.why_not_client {
         put(format!("  not seen: {why} (agents show it)"));
     }

@@ -98,7 +98,9 @@ impl Location<'_> {
 
     /// The name of the definition that `schema` leads to, or of the one that it stands in.
     fn definition(&self, schema: Schema) -> &'static str {
-        let named = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next());
+        // A member with a description of its own wraps its reference.
+        let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
+        let named = reference.and_then(|name| name.rsplit('/').next());
         named.or_else(|| self.ways().find_map(Step::definition)).unwrap_or_default()
     }
 

@@ -6,8 +6,9 @@ use super::{Answer, Id, Stage, Stop};
 use crate::prompts::PromptKind;
 use crate::role::Role;
 use crate::target::Need;
+use crate::version::Version;
 
-/// Everything that a client can advertise in version 1.
+/// Everything that a client can advertise, in the words of version 1.
 pub(crate) fn everything() -> Value {
     json!({
         "fs": { "readTextFile": true, "writeTextFile": true },
@@ -33,22 +34,47 @@ impl Stage {
     /// [`Stop::NotApplicable`] if the agent lacks a requirement of the scenario, [`Stop::Broken`]
     /// if it refuses `initialize`, [`Stop::NotExercised`] if it refuses the login.
     pub async fn initialize(&mut self, capabilities: Value) -> Result<Value, Stop> {
-        let params = json!({
-            "protocolVersion": 1,
-            "clientCapabilities": capabilities,
-            "clientInfo": { "name": "attache-check", "title": "Attaché check", "version": env!("CARGO_PKG_VERSION") },
-        });
+        let params = self.offer(capabilities);
         let answer = self.call("initialize", params).await?;
         let result =
             answer.map_err(|error| Stop::Broken(format!("initialize was refused: {}", error.message)))?;
+        if !self.speaks() {
+            return Err(Stop::NotApplicable(format!("the agent does not speak version {}", self.version())));
+        }
         self.check_needs()?;
         if let Some(method) = self.setup.login.clone() {
-            let login = self.call("authenticate", json!({ "methodId": method })).await?;
+            let login = match self.version() {
+                Version::V1 => "authenticate",
+                Version::V2 => "auth/login",
+            };
+            let login = self.call(login, json!({ "methodId": method })).await?;
             login.map_err(|error| {
                 Stop::NotExercised(format!("the login with `{method}` was refused: {}", error.message))
             })?;
         }
         Ok(result)
+    }
+
+    /// The params of `initialize`: these capabilities of version 1, in the words of the version.
+    fn offer(&self, capabilities: Value) -> Value {
+        let info = json!({ "name": "attache-check", "title": "Attaché check", "version": env!("CARGO_PKG_VERSION") });
+        match self.version() {
+            Version::V1 => {
+                json!({ "protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": info })
+            }
+            Version::V2 => {
+                let mut able = json!({});
+                if capabilities["auth"]["terminal"] == true {
+                    able["auth"] = json!({ "terminal": {} });
+                }
+                for same in ["elicitation", "_meta"] {
+                    if let Some(value) = capabilities.get(same) {
+                        able[same] = value.clone();
+                    }
+                }
+                json!({ "protocolVersion": 2, "capabilities": able, "info": info })
+            }
+        }
     }
 
     pub(super) fn check_needs(&self) -> Result<(), Stop> {
@@ -101,10 +127,23 @@ impl Stage {
         self.request("session/prompt", json!({ "sessionId": session, "prompt": blocks })).await
     }
 
-    /// Sends a prompt of this kind and waits for its answer.
+    /// Sends a prompt of this kind and waits for the end of its turn.
     pub async fn turn(&mut self, session: &str, kind: PromptKind) -> Result<Answer, Stop> {
         let id = self.prompt(session, kind).await?;
-        self.expect(&id).await
+        self.end_of(&id).await
+    }
+
+    /// Waits for the end of the turn of the prompt `id`: its answer, in version 2 also the idle
+    /// state after it, whose stop reason is added to the result.
+    pub async fn end_of(&mut self, id: &Id) -> Result<Answer, Stop> {
+        let asked = self.own_request(id);
+        let mut answer = self.expect(id).await?;
+        if let (Version::V2, Some(asked), Ok(result)) = (self.version(), asked, &mut answer) {
+            let ends = self.turn_end(&asked);
+            let idle = self.until("the end of the turn", ends).await?;
+            result["stopReason"] = idle.params()["update"]["stopReason"].clone();
+        }
+        Ok(answer)
     }
 
     /// `session/cancel`.

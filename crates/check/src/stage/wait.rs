@@ -8,9 +8,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::wire::Incoming;
 use super::{Answer, Id, PROBE, Reply, Stage, Step, Stop, WireError};
-use crate::judge::{Kind, Message};
+use crate::judge::{Kind, Message, Request};
 use crate::target::Exit;
 use crate::trace::{EntryKind, LineEnd};
+use crate::version::Version;
 
 /// Timeout factor of a turn, in which a model works.
 const TURN: u32 = 6;
@@ -91,15 +92,21 @@ impl Stage {
         Ok(message)
     }
 
-    /// Waits for a message until the request `id` is answered. Returns `None` if the answer came
-    /// first; it stays in the inbox for [`expect`](Self::expect).
+    /// Waits for a message until the request `id` is answered, or in version 2 until its turn has
+    /// ended. Returns `None` if the end came first; it stays in the inbox for
+    /// [`expect`](Self::expect) and [`end_of`](Self::end_of).
     pub async fn during(
         &mut self,
         id: &Id,
         mut wanted: impl FnMut(&Message) -> bool,
     ) -> Result<Option<Rc<Message>>, Stop> {
-        let ends =
-            |message: &Message| matches!(&message.kind, Kind::Response { id: other, .. } if other == id);
+        let asked = self.own_request(id).filter(|_| self.version() == Version::V2);
+        let mut idle =
+            asked.filter(|asked| asked.method == "session/prompt").map(|asked| self.turn_end(&asked));
+        let mut ends = |message: &Message| match &message.kind {
+            Kind::Response { id: other, outcome } => other == id && (idle.is_none() || outcome.is_err()),
+            _ => idle.as_mut().is_some_and(|idle| idle(message)),
+        };
         let message = self
             .wait("the end of a turn".to_owned(), TURN, |message| wanted(message) || ends(message))
             .await?;
@@ -109,6 +116,31 @@ impl Stage {
         }
         self.last = Some(message.index);
         Ok(Some(message))
+    }
+
+    /// The request of the checker with this id, answered or not.
+    pub(super) fn own_request(&self, id: &Id) -> Option<Request> {
+        let plays = self.setup.plays;
+        self.log.open(plays, id).or_else(|| self.log.done(plays, id)).cloned()
+    }
+
+    /// Recognises the idle state that ends the turn of a prompt. One without a stop reason counts
+    /// only after running, since it may be the state of a new session.
+    pub(super) fn turn_end(&self, prompt: &Request) -> impl FnMut(&Message) -> bool + use<> {
+        let since = prompt.index;
+        let session = prompt.session().unwrap_or_default().to_owned();
+        let state = move |message: &Message| -> Option<(bool, bool)> {
+            let (of, kind, update) = message.update()?;
+            let ours = of == session && kind == "state_update" && message.index > since;
+            let idle = update["state"] == "idle";
+            ours.then(|| (update["state"] == "running", idle && update["stopReason"].is_string()))
+        };
+        let mut ran = self.received.iter().any(|message| state(message) == Some((true, false)));
+        move |message| {
+            let Some((running, stops)) = state(message) else { return false };
+            ran |= running;
+            stops || (ran && message.params()["update"]["state"] == "idle")
+        }
     }
 
     /// Sends a harmless request and returns every message that came before its answer, served

@@ -7,12 +7,13 @@ use attache_check::run::{Options, Report, Status, run};
 use attache_check::target::Memory;
 use attache_check::{BoxFuture, Connection, Role, StartOptions, Target, Version};
 use attache_conn::Link;
-use attache_mutants::agent::{agent, locked_agent, variants};
+use attache_mutants::agent::{agent, locked_agent, variants, variants_v2};
 
 use crate::matrix;
 
 /// Scenarios about files that are really there.
 const ON_DISK: [&str; 2] = ["outside", "mcp-stdio"];
+const ON_DISK_V2: [&str; 2] = ["v2-unknown-outcome", "v2-unknown-option"];
 
 /// An agent in this process. On disk its scenarios have a directory, elsewhere only the name of one.
 struct Mutant {
@@ -47,25 +48,42 @@ impl Target for Mutant {
 }
 
 /// Both ways, one after the other.
-async fn check(variant: Option<&'static str>) -> [Report; 2] {
-    let options = Options { faults: true, ..Options::new(Role::Agent) };
-    let real = Options { scenarios: ON_DISK.map(str::to_owned).to_vec(), ..options.clone() };
+async fn check(variant: Option<&'static str>, version: Version) -> [Report; 2] {
+    let options = Options { faults: true, version, ..Options::new(Role::Agent) };
+    let real = Options { scenarios: on_disk(version).map(str::to_owned).to_vec(), ..options.clone() };
     [
         run(&Mutant::new(variant, false), &options, &mut |_| {}).await,
         run(&Mutant::new(variant, true), &real, &mut |_| {}).await,
     ]
 }
 
+fn on_disk(version: Version) -> [&'static str; 2] {
+    match version {
+        Version::V1 => ON_DISK,
+        Version::V2 => ON_DISK_V2,
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_good_agent_keeps_every_rule() {
     // Scenarios about files stop where there are none; they were played on disk too.
-    matrix::assert_good(&check(None).await, Role::Agent, Version::V1, &ON_DISK);
+    for version in Version::ALL {
+        let reports = check(None, version).await;
+        matrix::assert_good(&reports, Role::Agent, version, &on_disk(version));
+    }
 }
 
 #[test]
 fn each_variant_is_found_out() {
     matrix::assert_each(variants(), |_, variant| async {
-        matrix::wrong(variant, &check(Some(variant.name)).await, true)
+        matrix::wrong(variant, &check(Some(variant.name), Version::V1).await, true)
+    });
+}
+
+#[test]
+fn each_variant_of_version_2_is_found_out() {
+    matrix::assert_each(variants_v2(), |_, variant| async {
+        matrix::wrong(variant, &check(Some(variant.name), Version::V2).await, true)
     });
 }
 
@@ -92,4 +110,5 @@ async fn a_locked_agent_is_judged_behind_its_door() {
 #[test]
 fn every_duty_has_a_variant() {
     matrix::assert_complete(variants(), Role::Agent, Version::V1);
+    matrix::assert_complete(variants_v2(), Role::Agent, Version::V2);
 }

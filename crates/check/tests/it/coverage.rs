@@ -16,7 +16,8 @@ const LEVELS: [(&str, &[Level]); 3] = [
 ];
 
 /// The peers that can be judged.
-const JUDGED: [(Role, Version); 2] = [(Role::Agent, Version::V1), (Role::Client, Version::V1)];
+const JUDGED: [(Role, Version); 3] =
+    [(Role::Agent, Version::V1), (Role::Client, Version::V1), (Role::Agent, Version::V2)];
 
 fn observable(role: Role, version: Version) -> Vec<&'static Rule> {
     let wanted = |rule: &&Rule| {
@@ -39,7 +40,8 @@ fn broken(role: Role, version: Version) -> BTreeSet<&'static str> {
     let variants = match (role, version) {
         (Role::Agent, Version::V1) => agent::variants(),
         (Role::Client, Version::V1) => client::variants(),
-        (_, Version::V2) => &[],
+        (Role::Agent, Version::V2) => agent::variants_v2(),
+        (Role::Client, Version::V2) => &[],
     };
     variants.iter().map(Variant::rule).collect()
 }

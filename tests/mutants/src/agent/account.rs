@@ -67,7 +67,7 @@ impl Agent {
         Ok(answer)
     }
 
-    /// INIT-05, INIT-06, INIT-07: the answer is always version 1, the only known one.
+    /// INIT-05, INIT-06, INIT-07: the answer is version 1; later ones are answered by version 2.
     fn version(&self, asked: &Value) -> Result<Value, Refusal> {
         let number = asked.as_u64().filter(|number| *number <= u64::from(u16::MAX));
         match number {

@@ -66,7 +66,7 @@ impl Agent {
 
     async fn refuse_line(&self, refusal: Refusal, rule: &str) {
         match () {
-            () if self.is(rule) => {}
+            () if self.is(rule) || (rule == "RPC-11" && self.is("V2-38")) => {}
             () if self.is("RPC-15/parse") && rule == "RPC-09" => {
                 self.answer(&Value::Null, "", Err(Refusal { code: -32603, ..refusal })).await;
             }
@@ -77,6 +77,13 @@ impl Agent {
     async fn notified(self: &Arc<Self>, method: &str, params: &Value) {
         let session = params["sessionId"].as_str().unwrap_or_default();
         match method {
+            "session/cancel" if self.speaks_2() => self.cancel_2(session).await,
+            // One that was answered is answered again; ids of the checker are small.
+            "$/cancel_request"
+                if self.is("V2-42") && params["requestId"].as_u64().is_some_and(|id| id < 1000) =>
+            {
+                self.answer(&params["requestId"], "", Err(Refusal::new(-32800, "Cancelled"))).await;
+            }
             "session/cancel" => {
                 if let Some(turn) = self.cancelled_turn(session) {
                     turn.cancel();
@@ -143,6 +150,9 @@ impl Agent {
         if !self.is("RPC-20") || method != "session/new" {
             return None;
         }
+        if let Some(v2) = &self.state().v2 {
+            return v2.sessions.values().find_map(|kept| kept.turn.is_some().then(|| kept.idle.clone()));
+        }
         self.state()
             .sessions
             .values()
@@ -153,6 +163,11 @@ impl Agent {
         if let Err(refusal) = self.meta(&params) {
             self.answer(&id, &method, Err(refusal)).await;
             return None;
+        }
+        let offers_2 =
+            method == "initialize" && params["protocolVersion"].as_u64().is_some_and(|number| number > 1);
+        if self.speaks_2() || (offers_2 && !self.is("INIT-07")) {
+            return self.begin_2(id, method, params).await;
         }
         match method.as_str() {
             "session/prompt" => return self.clone().prompt(id, params).await,

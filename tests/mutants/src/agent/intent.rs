@@ -41,6 +41,8 @@ pub(crate) enum Intent {
     Option,
     Mcp,
     Fail,
+    /// A command that goes on after the turn.
+    Background,
 }
 
 impl Intent {
@@ -88,6 +90,7 @@ impl Intent {
             "config" | "change" => Intent::Option,
             "use" => Intent::Mcp,
             "fail" => Intent::Fail,
+            "background" | "start" => Intent::Background,
             "say" => Intent::Say("hello".to_owned()),
             "lines" => Intent::Say("grüße\n世界".to_owned()),
             "answer" if has("two lines") => Intent::Say("grüße\n世界".to_owned()),

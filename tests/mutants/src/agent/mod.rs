@@ -2,7 +2,8 @@
 //!
 //! `wire` is the connection, `dispatch` routes messages, `sessions` and `account` hold the methods,
 //! `turn` the context of a turn and `actions` what it does, selected by `intent`. A variant is a
-//! name: behaviour asks `Agent::is`; `mutation` changes outgoing messages.
+//! name: behaviour asks `Agent::is`; `mutation` changes outgoing messages. `v2` is the agent for clients
+//! that offer version 2.
 
 mod account;
 mod actions;
@@ -14,10 +15,11 @@ mod params;
 mod sessions;
 mod state;
 mod turn;
+mod v2;
 mod variants;
 mod wire;
 
-pub use variants::variants;
+pub use variants::{variants, variants_v2};
 
 use attache_conn::{CancelToken, Link};
 use std::io::ErrorKind;

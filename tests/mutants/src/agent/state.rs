@@ -21,6 +21,8 @@ pub(crate) struct State {
     pub(crate) working: Vec<(Value, CancelToken)>,
     /// Open URL elicitations, each with a token that is cancelled by the visit.
     pub(crate) visits: BTreeMap<String, CancelToken>,
+    /// The state of version 2, once that is negotiated.
+    pub(crate) v2: Option<super::v2::State>,
     /// The advertised capabilities.
     pub(crate) advertised: Value,
 }

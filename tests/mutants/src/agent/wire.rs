@@ -1,7 +1,7 @@
 //! The agent's connection: writes lines, matches answers to requests.
 
-use super::mutation;
 use super::state::State;
+use super::{mutation, v2};
 use attache_conn::{CancelToken, FrameWriter};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -86,6 +86,11 @@ impl Agent {
         self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// Whether version 2 was negotiated.
+    pub(crate) fn speaks_2(&self) -> bool {
+        self.state().v2.is_some()
+    }
+
     /// Output before the first request.
     pub(crate) async fn start(&self) {
         if self.is("STDIO-08") {
@@ -121,8 +126,14 @@ impl Agent {
 
     /// Writes one message; `about` is its method, or the method that it answers.
     async fn put(&self, about: &str, mut message: Value) {
-        mutation::message(&self.variant, about, &mut message);
-        for line in mutation::bytes(&self.variant, about, &message) {
+        let lines = if self.speaks_2() {
+            v2::message(&self.variant, about, &mut message);
+            v2::bytes(&self.variant, about, &message)
+        } else {
+            mutation::message(&self.variant, about, &mut message);
+            mutation::bytes(&self.variant, about, &message)
+        };
+        for line in lines {
             self.lines(&[&line]).await;
         }
     }
@@ -142,6 +153,15 @@ impl Agent {
 
     /// Asks the client; the `Err` is its error object, or null if the connection ended.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, Value> {
+        self.ask_id(method, params).await.1.await
+    }
+
+    /// Like [`ask`](Self::ask): the id of the request, and its answer.
+    pub(crate) async fn ask_id(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> (Value, impl Future<Output = Result<Value, Value>> + use<>) {
         let id = self.fresh_id(method);
         let (sender, receiver) = oneshot::channel();
         let forgotten = self.waiting().insert(id.to_string(), sender);
@@ -149,7 +169,7 @@ impl Agent {
         // second's.
         drop(forgotten);
         self.put(method, json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
-        receiver.await.unwrap_or(Err(Value::Null))
+        (id, async { receiver.await.unwrap_or(Err(Value::Null)) })
     }
 
     /// RPC-07, RPC-08: an id that was not used yet.

@@ -19,10 +19,10 @@ scenario_table! { Agent:
     "long-turn": "a long turn reports progress while it runs", ["PROMPT-10"] => long;
     "two-prompts": "a second prompt while one runs", ["PROMPT-13"] => two;
     "meta": "`_meta` of all kinds, and unknown members",
-        ["EXT-01", "EXT-03", "EXT-04", "EXT-10", "EXT-11", "EXT-12"] => meta;
+        ["EXT-01", "EXT-03", "EXT-04", "EXT-10", "EXT-11", "EXT-12"] in BOTH => meta;
     "message-id": "a prompt with a message id of the client", ["MSG-03"] => message_id;
     "commands": "slash commands, known and not", ["CMD-03", "CMD-05", "CMD-06"] => commands;
-    "own-names": "methods and members of the agent's own", ["EXT-02", "EXT-05", "INIT-27"] => own_names;
+    "own-names": "methods and members of the agent's own", ["EXT-02", "EXT-05", "INIT-27"] in BOTH => own_names;
 }
 
 const DATA: &str =

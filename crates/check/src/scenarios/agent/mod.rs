@@ -19,6 +19,7 @@ mod providers;
 mod roots;
 mod sessions;
 mod tools;
+mod v2;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -49,7 +50,9 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         providers::SCENARIOS,
         nes::SCENARIOS,
     ];
-    families.concat()
+    let mut all = families.concat();
+    all.extend(v2::scenarios());
+    all
 }
 
 /// Every capability of a client, drafts included.
@@ -74,7 +77,7 @@ pub(crate) async fn prompt(stage: &mut Stage, session: &str, text: &str) -> Resu
 /// Sends a prompt of one text and waits for the end of the turn.
 pub(crate) async fn turn(stage: &mut Stage, session: &str, text: &str) -> Result<Answer, Stop> {
     let id = prompt(stage, session, text).await?;
-    stage.expect(&id).await
+    stage.end_of(&id).await
 }
 
 /// The params that open a session in the scenario's directory, with the members of `more`.

@@ -13,7 +13,7 @@ use crate::stage::Id;
 use crate::{Need, Stage, Step, Stop};
 
 scenario_table! { Agent:
-    "sessions": "several sessions have ids of their own", ["SESS-03"] => several;
+    "sessions": "several sessions have ids of their own", ["SESS-03"] in BOTH => several;
     "side-by-side": "two sessions work at once and do not mix",
         ["SESS-06", "PROMPT-12", "CANCEL-11"] => side_by_side;
     "unknown-session": "a prompt for a session that does not exist", ["RPC-18"] => unknown_session;

@@ -34,6 +34,7 @@ pub(crate) async fn perform(turn: &Turn, intent: Intent) -> Result<Result<&'stat
         Intent::Form if turn.agent.is("ELIC-03") && !turn.client_has("elicitation.form") => {
             return Ok(Err(Refusal::new(-32603, "Internal error")));
         }
+        Intent::Background => turn.say("That is of version 2").await,
         Intent::Say(text) => show::say(turn, &text).await?,
         Intent::Read(path) => files::read(turn, &path).await?,
         Intent::Write { path, text } => files::write(turn, &path, &text).await?,

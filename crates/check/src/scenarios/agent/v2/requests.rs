@@ -1,0 +1,139 @@
+//! Negotiation, login, ids, and params that do not fit.
+
+use serde_json::{Value, json};
+
+use crate::judge::Kind;
+use crate::scenarios::agent::{anonymous_errors, begin, opening, reopening, unseen};
+use crate::scenarios::scenario_table;
+use crate::{Stage, Step, Stop};
+
+scenario_table! { Agent in V2:
+    "v2-version": "version 2 is asked for",
+        ["INIT-05", "INIT-06", "INIT-24", "INIT-27", "V2-04"] => version;
+    "v2-null-id": "a request with a null id", ["V2-01"] => null_id;
+    "v2-error-ids": "errors name the request that they answer", ["V2-02"] => error_ids;
+    "v2-withdrawn": "withdrawing unknown and answered requests does nothing", ["V2-42"] => withdrawn;
+    "v2-auth": "login and logout are there if there are methods", ["V2-07"] => auth;
+    "v2-bad-payload": "known types with a wrong payload are refused", ["V2-20"] => bad_payload;
+    "v2-unsupported": "types that the agent does not support are refused", ["V2-25"] => unsupported;
+}
+
+async fn version(stage: &mut Stage) -> Step {
+    let info = json!({ "name": "attache-check", "version": env!("CARGO_PKG_VERSION") });
+    let params = json!({ "protocolVersion": 2, "info": info, "capabilities": {} });
+    match stage.call("initialize", params).await? {
+        Ok(result) => {
+            stage.pass("INIT-24");
+            let version = &result["protocolVersion"];
+            if *version == 1 {
+                return Err(Stop::NotApplicable("the agent does not speak version 2".to_owned()));
+            }
+            stage.check("INIT-06", *version == 2, format!("version 2 was asked for and {version} answered"));
+        }
+        Err(error) if error.code == -32000 => stage.fail("INIT-24", "initialize itself wants credentials"),
+        Err(error) => return Err(Stop::Broken(format!("initialize was refused: {error}"))),
+    }
+    Ok(())
+}
+
+async fn null_id(stage: &mut Stage) -> Step {
+    stage.initialize(json!({})).await?;
+    stage.probe().await?;
+    stage.request_as(Value::Null, "session/close", json!({ "sessionId": "attache-ghost" })).await?;
+    let said = stage.probe().await?;
+    let refused = anonymous_errors(&said).contains(&-32600);
+    stage.check("V2-01", refused, "a request with a null id was not refused with -32600");
+    Ok(())
+}
+
+/// V2-02: a watcher looks at the ids.
+async fn error_ids(stage: &mut Stage) -> Step {
+    stage.initialize(json!({})).await?;
+    stage.call("no/such", json!({})).await?.ok();
+    stage.send_line("{oops").await?;
+    stage.probe().await?;
+    Ok(())
+}
+
+async fn withdrawn(stage: &mut Stage) -> Step {
+    begin(stage).await?;
+    stage.probe().await?;
+    let done = stage.request("session/close", json!({ "sessionId": "attache-ghost" })).await?;
+    stage.expect(&done).await?.ok();
+    for id in [done, json!("attache-ghost")] {
+        stage.notify("$/cancel_request", json!({ "requestId": id })).await?;
+        let answered = stage
+            .probe()
+            .await?
+            .iter()
+            .any(|message| matches!(&message.kind, Kind::Response { id: other, .. } if *other == id));
+        stage.check("V2-42", !answered, format!("withdrawing the request {id} was answered"));
+    }
+    Ok(())
+}
+
+async fn auth(stage: &mut Stage) -> Step {
+    let result = stage.initialize(json!({})).await?;
+    if result["authMethods"].as_array().is_none_or(Vec::is_empty) {
+        return Err(Stop::NotApplicable("the agent has no auth methods".to_owned()));
+    }
+    // A made-up method is refused, but not as an unknown request.
+    for (method, params) in
+        [("auth/login", json!({ "methodId": "attache-ghost" })), ("auth/logout", json!({}))]
+    {
+        let missing = stage.call(method, params).await?.is_err_and(|error| error.code == -32601);
+        stage.check("V2-07", !missing, format!("there are auth methods, and {method} does not exist"));
+    }
+    Ok(())
+}
+
+/// Checks that the params are refused with -32602.
+async fn refused(stage: &mut Stage, rule: &'static str, method: &str, params: Value) -> Step {
+    let shown = params.to_string();
+    match stage.call(method, params).await? {
+        Err(error) if error.code == -32602 => stage.pass(rule),
+        // An agent that wants a login first has not looked at the params.
+        Err(error) if error.code == -32000 => return unseen("the agent wants a login"),
+        Err(error) => {
+            stage.fail(rule, format!("{method} {shown} was refused with {} instead of -32602", error.code));
+        }
+        Ok(_) => stage.fail(rule, format!("{method} {shown} was accepted")),
+    }
+    Ok(())
+}
+
+async fn bad_payload(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let prompt = |block: Value| json!({ "sessionId": session, "prompt": [block] });
+    refused(stage, "V2-20", "session/prompt", prompt(json!({ "type": "text" }))).await?;
+    refused(stage, "V2-20", "session/prompt", prompt(json!({ "type": "resource_link", "uri": 5 }))).await?;
+    let servers = json!({ "mcpServers": [{ "type": "stdio", "name": "attache" }] });
+    let params = opening(stage, servers);
+    refused(stage, "V2-20", "session/new", params).await
+}
+
+async fn unsupported(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let prompt = |block: Value| json!({ "sessionId": session, "prompt": [block] });
+    refused(stage, "V2-25", "session/prompt", prompt(json!({ "type": "_attache" }))).await?;
+    let media = [("image", "image/png"), ("audio", "audio/wav")];
+    for (kind, mime) in media {
+        if stage.need(&format!("session.prompt.{kind}")).is_err() {
+            let block = json!({ "type": kind, "data": "AAAA", "mimeType": mime });
+            refused(stage, "V2-25", "session/prompt", prompt(block)).await?;
+        }
+    }
+    let servers = json!({ "mcpServers": [{ "type": "_attache", "name": "attache" }] });
+    let params = opening(stage, servers);
+    refused(stage, "V2-25", "session/new", params).await?;
+    let mut params = reopening(stage, &session);
+    params["replayFrom"] = json!({ "type": "_attache" });
+    refused(stage, "V2-25", "session/resume", params).await?;
+    let config = stage.log().sessions.get(&session).map(|known| known.config.clone()).unwrap_or_default();
+    if let Some(option) = config.as_array().and_then(|options| options.first()) {
+        let params =
+            json!({ "sessionId": session, "configId": option["configId"], "type": "_attache", "value": 1 });
+        refused(stage, "V2-25", "session/set_config_option", params).await?;
+    }
+    Ok(())
+}
