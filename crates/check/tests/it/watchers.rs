@@ -190,10 +190,12 @@ fn rules_of_version_1_are_not_applied_to_version_2() {
 }
 
 #[test]
-fn messages_of_another_version_are_not_judged() {
-    let ask = r#"c {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"clientCapabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
-    let answer = r#"a {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{},"authMethods":[{"methodId":"m"}]}}"#;
+fn each_version_has_its_shapes() {
+    let ask = r#"c {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"c","version":"1"},"capabilities":{}}}"#;
+    let answer = r#"a {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{},"authMethods":[{"type":"agent","methodId":"m","name":"M"}]}}"#;
     assert_eq!(broken(&trace(&[ask, answer])), [""; 0]);
+    let nameless = answer.replace(r#""info":{"name":"a","version":"1"},"#, "");
+    assert_eq!(broken(&trace(&[ask, &nameless])), ["V2-04"]);
     let now = answer.replace("\"protocolVersion\":2", "\"protocolVersion\":1");
     assert!(broken(&trace(&[ask, &now])).contains(&"INIT-11"));
 }
