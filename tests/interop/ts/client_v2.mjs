@@ -86,6 +86,43 @@ const checks = {
     answer = () => ({ outcome: "cancelled" });
     assert.equal((await turn(session, "ask")).stop.stopReason, "cancelled");
   },
+  async replaced_message() {
+    const { updates } = await turn(await open(), "replace");
+    const [chunk, whole] = updates.filter((u) => u.sessionUpdate.startsWith("agent_message"));
+    assert.equal(whole.sessionUpdate, "agent_message");
+    assert.equal(whole.messageId, chunk.messageId);
+    assert.equal(whole.content[0].text, "final");
+  },
+  async edit_granted() {
+    answer = (params) => ({ outcome: "selected", optionId: params.options[0].optionId });
+    const { updates } = await turn(await open(), `edit ${cwd}/draft.txt`);
+    assert.equal(await readFile("draft.txt", "utf8"), "one\nTWO\n");
+    assert.equal(asked.title, "Edit draft.txt?");
+    assert.match(asked.subject.toolCall.content[0].patch.text, /-two\n\+TWO\n/);
+    assert.equal(said(updates), "applied");
+  },
+  async edit_denied() {
+    await writeFile("draft.txt", "one\ntwo\n");
+    answer = (params) => ({ outcome: "selected", optionId: params.options.at(-1).optionId });
+    assert.equal(said((await turn(await open(), `edit ${cwd}/draft.txt`)).updates), "denied");
+    assert.equal(await readFile("draft.txt", "utf8"), "one\ntwo\n");
+  },
+  async terminal() {
+    const { updates } = await turn(await open(), "run");
+    const pieces = updates.filter((u) => u.sessionUpdate === "terminal_output_chunk").map((u) => Buffer.from(u.data, "base64"));
+    assert.equal(Buffer.concat(pieces).toString(), "hä\n");
+    const [made, ended] = updates.filter((u) => u.sessionUpdate === "terminal_update");
+    assert.equal(made.command, "greet");
+    assert.equal(ended.exitStatus.exitCode, 3);
+  },
+  async background() {
+    const session = await open();
+    const work = [{ type: "tool_call", toolCallId: "bg-1" }];
+    assert.deepEqual((await turn(session, "background")).stop.background, work);
+    await agent.notify("session/cancel", { sessionId: session.sessionId });
+    assert.deepEqual((await turn(session, "say still")).stop.background, work);
+    assert.deepEqual((await turn(session, "finish")).stop.background, []);
+  },
   async cancel() {
     const session = await open();
     let ticks = 0;

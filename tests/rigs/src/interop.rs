@@ -114,8 +114,10 @@ fn ours(only: &[&'static str], cache: &Path, report: &mut Report) -> Result<(), 
         pair::run(&ours.client, agent, cache, report)?;
     }
     pair::run(&ours.client, &ours.agent, cache, report)?;
+    for sdk in only {
+        version_2::scenarios(sdk, &ours.agent.command, cache, report)?;
+    }
     if only.contains(&"ts") {
-        version_2::scenarios(&ours.agent.command, cache, report)?;
         mcp::run(cache, report)?;
     }
     shipped::run(only, cache, report)?;

@@ -82,6 +82,12 @@ pub(super) fn client_v2(cache: &Path) -> Result<Vec<String>, String> {
     Ok(vec!["node".to_owned(), text(&typescript(cache)?.join("client_v2.mjs"))])
 }
 
+/// The client of version 2 on the official Rust SDK.
+pub(super) fn rust_client_v2(cache: &Path) -> Result<String, String> {
+    let [client] = apart(&home().join("rust-peer"), cache, ["client_v2"])?;
+    Ok(client)
+}
+
 /// The client on the official MCP SDKs for TypeScript.
 pub(super) fn mcp_client(source: &Path, dir: &Path) -> Result<Vec<String>, String> {
     need("node", "to run the MCP client")?;
@@ -136,7 +142,7 @@ fn typescript(cache: &Path) -> Result<PathBuf, String> {
     let (source, dir) = (home().join("ts"), cache.join("ts"));
     npm(&source, &dir, "ts: @agentclientprotocol/sdk 2.4.0")?;
     // The peers import the SDK from the directory they are in.
-    for file in ["agent.mjs", "client.mjs", "client_v2.mjs"] {
+    for file in ["agent.mjs", "agent_v2.mjs", "client.mjs", "client_v2.mjs"] {
         copy(&source.join(file), &dir.join(file))?;
     }
     Ok(dir)

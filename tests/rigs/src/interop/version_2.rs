@@ -1,4 +1,4 @@
-//! Our agents over protocol version 2, with the official TypeScript SDK as the client.
+//! Our agents over protocol version 2, with the official SDKs for TypeScript and Rust as the client.
 
 use std::path::Path;
 
@@ -13,36 +13,70 @@ const CHECKS: &[&str] = &[
     "ok thoughts_and_plans",
     "ok stop_reasons",
     "ok permission",
+    "ok replaced_message",
+    "ok edit_granted",
+    "ok edit_denied",
+    "ok terminal",
+    "ok background",
     "ok cancel",
     "ok queue",
     "ok modes_as_an_option",
     "ok resume_with_replay",
 ];
+/// The checks of the client on the official Rust SDK.
+const RUST_CHECKS: &[&str] = &[
+    "ok initialize",
+    "ok login",
+    "ok stream",
+    "ok replaced_message",
+    "ok edit_granted",
+    "ok edit_denied",
+    "ok terminal",
+    "ok cancel",
+    "ok queue",
+    "ok background",
+    "ok resume_with_replay",
+];
 const CODER_CHECKS: &[&str] =
     &["ok initialize", "ok read", "ok edit_granted", "ok edit_denied", "ok cancel", "ok resume_with_replay"];
 
-/// Runs the client against our agent for the scenarios.
-pub(super) fn scenarios(agent: &[String], cache: &Path, report: &mut Report) -> Result<(), String> {
-    run("ours", &[], CHECKS, agent, cache, report)
+/// Runs the client of one SDK against our agent for the scenarios.
+pub(super) fn scenarios(
+    sdk: &str,
+    agent: &[String],
+    cache: &Path,
+    report: &mut Report,
+) -> Result<(), String> {
+    match sdk {
+        "ts" => run("ts (version 2)", "ours", install::client_v2(cache)?, &[], CHECKS, agent, cache, report),
+        "rust" => {
+            let client = vec![install::rust_client_v2(cache)?];
+            run("rust (version 2)", "ours", client, &[], RUST_CHECKS, agent, cache, report)
+        }
+        _ => Ok(()), // the others do not speak version 2
+    }
 }
 
 /// Runs the client against our coding agent.
 pub(super) fn coder(agent: &[String], cache: &Path, report: &mut Report) -> Result<(), String> {
-    run("attache_agent", &["--coder"], CODER_CHECKS, agent, cache, report)
+    let client = install::client_v2(cache)?;
+    run("ts (version 2)", "attache_agent", client, &["--coder"], CODER_CHECKS, agent, cache, report)
 }
 
+#[expect(clippy::too_many_arguments, reason = "called three times")]
 fn run(
+    client_name: &str,
     name: &str,
+    mut client: Vec<String>,
     flags: &[&str],
     expected: &[&'static str],
     agent: &[String],
     cache: &Path,
     report: &mut Report,
 ) -> Result<(), String> {
-    let mut client = install::client_v2(cache)?;
     client.extend(flags.iter().chain(&["--"]).map(|&word| word.to_owned()));
     let run = Run {
-        client: "ts (version 2)",
+        client: client_name,
         agent: name,
         command: &|agent| [&*client, agent].concat(),
         agent_command: agent,

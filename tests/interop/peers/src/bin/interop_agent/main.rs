@@ -1,12 +1,15 @@
 //! The agent that `cargo xtask interop` puts before the official clients. What each prompt does is written in
 //! `tests/interop/README.md`; the agents there, on the official SDKs, do the same.
 
+mod own_work;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use attache::agent::{
-    Agent, AgentSession, Auth, Choice, OpenRequest, OpenedSession, OptionValue, SessionHandle, Turn,
+    Agent, AgentSession, Auth, BackgroundTool, Choice, OpenRequest, OpenedSession, OptionValue,
+    SessionHandle, Turn,
 };
 use attache::wire::v1::{
     AuthMethod, AuthMethodAgent, AuthMethodId, AvailableCommand, ContentChunk, Cost, ElicitationSchema,
@@ -88,6 +91,7 @@ struct Conversation {
     handle: SessionHandle,
     mode: Mutex<String>,
     model: Mutex<String>,
+    background: Mutex<Option<BackgroundTool>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -119,6 +123,7 @@ impl House {
             handle: request.session,
             mode: Mutex::new("ask".to_owned()),
             model: Mutex::new("fast".to_owned()),
+            background: Mutex::default(),
         })
         .modes(SessionModeState::new("ask", modes))
         .options(vec![model])
@@ -183,6 +188,7 @@ impl AgentSession for Conversation {
             }
             "stop" => return Ok(serde_json::from_value(json!(rest))?),
             "think" => think(turn).await?,
+            "edit" if turn.write_files().is_none() => own_work::edit(turn, rest).await?,
             "edit" => edit(turn, rest).await?,
             "read" => read(turn, rest).await?,
             "write" => {
@@ -190,7 +196,17 @@ impl AgentSession for Conversation {
                 turn.write_files().ok_or(Error::Unsupported("writing files"))?.write(path, content).await?;
                 turn.say("written").await?;
             }
+            "run" if turn.terminals().is_none() => own_work::run(turn, &self.cwd).await?,
             "run" => self.run(turn).await?,
+            "replace" => own_work::replace(turn).await?,
+            "background" => {
+                let work = own_work::background(turn).await?;
+                *lock(&self.background) = Some(work);
+            }
+            "finish" => {
+                let work = lock(&self.background).take();
+                own_work::finish(turn, work).await?;
+            }
             "runkill" => run_and_kill(turn).await?,
             "forever" => {
                 for i in 0.. {
