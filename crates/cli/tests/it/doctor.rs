@@ -49,11 +49,25 @@ fn an_agent_that_works() {
     says(&report, "initialize", "ok", "It 3.1, version 1");
     says(&report, "capabilities", "ok", "load sessions, close sessions");
     assert!(step(&report, "initialize")["milliseconds"].is_u64());
-    // No prompt is sent, and the session is not left open.
-    assert_eq!(world.methods(), ["initialize", "session/new", "session/close"]);
+    // No prompt is sent, and the session is not left open. The other version is offered in a connection of its own.
+    assert_eq!(world.methods(), ["initialize", "session/new", "session/close", "initialize"]);
+    assert_eq!(report["protocolVersions"], json!([1]));
+    says(&report, "protocol", "ok", "it speaks version 1");
     let text = world.run(&["doctor", "scripted"]).ok();
     assert!(text.ends_with("scripted works\n"), "{text}");
     assert_eq!(world.run(&["--format", "quiet", "scripted", "doctor"]).ok(), "ok\n");
+}
+
+#[test]
+fn an_agent_of_both_versions() {
+    let world = World::new();
+    let script = world.path("model.script");
+    fs::write(&script, "==\n--\nsay hello\n").unwrap();
+    let model = format!("script:{}", script.display());
+    let agent = format!("{} agent --no-store --model {model}", env!("CARGO_BIN_EXE_attache"));
+    let report = examine(&world, &["--agent", &agent], 0);
+    assert_eq!(report["protocolVersions"], json!([1, 2]));
+    says(&report, "protocol", "ok", "it speaks versions 1 and 2");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! `attache doctor`: starts an agent and reports step by step what works, and how to fix what does
 //! not.
 //!
-//! `steps.rs` takes the steps, `report.rs` prints them, `processes.rs` finds processes that are
-//! left running.
+//! `steps.rs` takes the steps, `versions.rs` finds the protocol versions, `report.rs` prints the
+//! steps, `processes.rs` finds processes that are left running.
 
 mod processes;
 mod report;
 mod steps;
+mod versions;
 
 use crate::cx::Cx;
 use crate::error::{Failure, Kind, Result};

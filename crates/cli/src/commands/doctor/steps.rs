@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::processes::{descendants, still_there};
 use super::report::{Report, State, Step};
+use super::versions;
 use crate::agents::{Address, AgentSpec, builtin, on_path};
 use crate::auth::{method_json, method_text};
 use crate::connect::{client, command, credentials};
@@ -103,6 +104,7 @@ pub(super) async fn examine(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) 
     model(spec, &agent, report).await;
     capabilities(&agent, report);
     end(&agent, session, spec, report).await;
+    versions::report(cx, spec, agent.protocol_version().0.into(), report).await;
     stdout(&printed, report);
     Ok(())
 }
@@ -161,23 +163,30 @@ fn program(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) -> bool {
     false
 }
 
-async fn start(cx: &Cx, spec: &AgentSpec, printed: &AgentOutput, report: &mut Report<'_>) -> Option<Link> {
-    let begun = Instant::now();
-    let link = match &spec.address {
+/// Starts the agent, or connects to its address.
+pub(super) async fn open_link(
+    cx: &Cx,
+    spec: &AgentSpec,
+    on_stderr: impl FnMut(&str) + Send + 'static,
+) -> std::io::Result<Link> {
+    match &spec.address {
         Address::Tcp(address) => Link::tcp(address).await,
         #[cfg(unix)]
         Address::Unix(path) => Link::unix(path).await,
         #[cfg(not(unix))]
         Address::Unix(_) => Err(std::io::Error::other("there are no Unix sockets here")),
-        Address::Command { .. } => {
-            let stderr = printed.clone();
-            let command = command(spec, &cx.cwd, &credentials(cx, spec))?;
-            Link::command(
-                command.on_stderr_line(move |line| stderr.with(|lines| keep(&mut lines.stderr, line))),
-            )
-        }
-    };
-    match link {
+        Address::Command { .. } => match command(spec, &cx.cwd, &credentials(cx, spec)) {
+            Some(command) => Link::command(command.on_stderr_line(on_stderr)),
+            None => Err(std::io::Error::other("the agent has no command")),
+        },
+    }
+}
+
+async fn start(cx: &Cx, spec: &AgentSpec, printed: &AgentOutput, report: &mut Report<'_>) -> Option<Link> {
+    let begun = Instant::now();
+    let stderr = printed.clone();
+    let on_stderr = move |line: &str| stderr.with(|lines| keep(&mut lines.stderr, line));
+    match open_link(cx, spec, on_stderr).await {
         Ok(link) => {
             report.add(Step::new("start", State::Fine, "it starts").time(begun.elapsed()));
             Some(link)
@@ -194,7 +203,7 @@ async fn start(cx: &Cx, spec: &AgentSpec, printed: &AgentOutput, report: &mut Re
 }
 
 /// How long an answer may take.
-fn patience(cx: &Cx) -> Duration {
+pub(super) fn patience(cx: &Cx) -> Duration {
     cx.config.settings.timeout.unwrap_or(cx.config.settings.start_timeout)
 }
 
