@@ -327,6 +327,7 @@ pages! {
     recordings "recordings.md"
     files "files.md"
     sdk "sdk.md"
+    versions "versions.md"
 }
 
 #[test]
