@@ -71,12 +71,9 @@ impl Turn<'_> {
     /// [`Error::Cancelled`] when the turn is cancelled.
     // PERM-01, PERM-13
     pub async fn ask(&self, tool: &Tool, options: Vec<PermissionOption>) -> Result<Choice> {
-        let title = tool.shared.snapshot().title;
-        Question::new(*self, if title.is_empty() { "Permission".to_owned() } else { title })
-            .about(tool)
-            .options(options)
-            .ask()
-            .await
+        let title = Some(tool.shared.title()).filter(|title| !title.is_empty());
+        let question = Question::new(*self, title.unwrap_or_else(|| "Permission".to_owned()));
+        question.about(tool).options(options).ask().await
     }
 
     /// Describes a question about a permission; [`Question::ask`] asks it.
@@ -171,9 +168,8 @@ impl<'a> Question<'a> {
         if options.is_empty() || title.is_empty() {
             return Err(Error::Invalid("a permission request needs a title and options".to_owned()));
         }
-        let mut ids: Vec<&str> = options.iter().map(|option| option.option_id.as_str()).collect();
-        ids.sort_unstable();
-        if ids.windows(2).any(|pair| pair[0] == pair[1]) {
+        let same = |a: &PermissionOption, b: &PermissionOption| a.option_id == b.option_id;
+        if (1..options.len()).any(|at| options[..at].iter().any(|option| same(option, &options[at]))) {
             return Err(Error::Invalid("two options of a permission request have the same id".to_owned()));
         }
         let tool = tool.map(|tool| (tool.id().clone(), tool.shared.snapshot()));
@@ -231,7 +227,7 @@ async fn ask_v1(
             (tool.id().clone(), tool.shared.snapshot(), Some(tool))
         }
     };
-    let call = ToolCallUpdate::from(state.to_v1(id));
+    let call = ToolCallUpdate::from(state.into_v1(id));
     let request = RequestPermissionRequest::new(turn.session_id().clone(), call, options.clone());
     let choice = chosen(turn, turn.inner().question_call(&request).await, options);
     match made_up {

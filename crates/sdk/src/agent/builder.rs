@@ -311,7 +311,8 @@ impl Agent {
     }
 
     /// Calls a hook for every update that is sent, in wire order, and for the blocks of every prompt as user message chunks: a
-    /// complete history for [`load`](Agent::load). Updates that `load` replays are not recorded.
+    /// complete history for [`load`](Agent::load). Updates that `load` replays are not recorded. They have the form of version 1 on
+    /// both versions; appended content and output of terminals are part of the next update of their tool call.
     ///
     /// ```
     /// # use std::sync::{Arc, Mutex};

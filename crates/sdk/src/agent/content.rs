@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use attache_wire::v1::{Content, ContentBlock, ToolCallContent};
 
-use super::agent_terminal::TerminalText;
+use super::own_terminal::TerminalText;
 use crate::Edit;
 
 /// The most content that is kept of a tool call to which content is appended, in bytes.

@@ -38,7 +38,6 @@
 // Reading order: `builder`, `session`, `dispatch`, `turn_task`, `turn`, `tool`, `tool_state`. Never: dispatch waits; an update of a turn follows its
 // response; an update of a session precedes the response that names it, or follows its end; user code runs under a lock.
 
-mod agent_terminal;
 mod ask;
 mod auth;
 mod background;
@@ -56,6 +55,7 @@ mod message;
 mod method;
 mod open;
 mod options;
+mod own_terminal;
 mod plan;
 mod provided;
 mod record;
@@ -82,7 +82,6 @@ use attache_wire::{Fields, Json, Request};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-pub use agent_terminal::{AgentTerminal, AgentTerminalBuilder, TerminalExit};
 pub use ask::{Choice, Forms, Links, Question, usual_options};
 pub use auth::Auth;
 pub use background::BackgroundTool;
@@ -93,6 +92,7 @@ pub use content::ToolContent;
 pub use drafts::{DocumentEvent, NextEdits};
 pub use handle::SessionHandle;
 pub use message::Message;
+pub use own_terminal::{OwnTerminal, OwnTerminalBuilder, TerminalExit};
 pub use plan::NamedPlan;
 pub use provided::{ClientTerminal, ClientTerminals, FileReader, FileWriter, TerminalBuilder};
 pub use session::{AgentSession, IntoOpenedSession, OpenRequest, OpenedSession, OptionValue};

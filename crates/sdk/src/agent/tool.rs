@@ -9,11 +9,11 @@ use attache_wire::v1::{
     ContentBlock, Terminal as TerminalContent, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation,
     ToolKind,
 };
-use attache_wire::{Json, Patch};
+use attache_wire::{Json, Meta, Patch};
 
-use super::agent_terminal::AgentTerminalBuilder;
 use super::background::BackgroundTool;
 use super::content::ToolContent;
+use super::own_terminal::OwnTerminalBuilder;
 use super::sender::UpdateSender;
 use super::shared::CancelKey;
 use super::tool_state::{ToolAppend, ToolChange, ToolStart, ToolState, ToolStatus, ToolUpdate};
@@ -64,6 +64,12 @@ impl ToolBuilder {
         self
     }
 
+    /// Sets `_meta`.
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.state.meta = Some(meta);
+        self
+    }
+
     /// Adds a file that the tool touches: an absolute path, and a line counted from 1.
     // TOOL-18
     pub fn location(mut self, path: impl Into<PathBuf>, line: Option<u32>) -> Self {
@@ -95,7 +101,7 @@ impl ToolBuilder {
 
     /// The call as it will be reported, in the form of version 1.
     pub fn call(&self) -> ToolCall {
-        self.state.to_v1(self.id.clone())
+        self.state.clone().into_v1(self.id.clone())
     }
 
     /// Reports the call.
@@ -195,7 +201,7 @@ impl ToolShared {
     }
 
     /// Applies a change. Returns the whole `_meta` if it changed, and content that is to be recorded.
-    fn apply(&self, change: &ToolChange) -> (Option<attache_wire::Meta>, Option<Vec<ToolContent>>) {
+    fn apply(&self, change: &ToolChange) -> (Option<Meta>, Option<Vec<ToolContent>>) {
         let mut state = lock(&self.state);
         state.apply(change);
         let meta = if change.meta.is_keep() { None } else { state.meta.clone() };
@@ -262,6 +268,10 @@ impl ToolShared {
         wanted.then(|| state.content.clone().unwrap_or_default())
     }
 
+    pub(super) fn title(&self) -> String {
+        lock(&self.state).title.clone()
+    }
+
     pub(super) fn snapshot(&self) -> ToolState {
         lock(&self.state).clone()
     }
@@ -311,9 +321,9 @@ impl Tool {
         self.append(edit).await
     }
 
-    /// Describes a terminal of the agent, whose output the call shows; [`AgentTerminalBuilder::start`] reports it.
-    pub fn terminal(&self, command: impl Into<String>) -> AgentTerminalBuilder {
-        AgentTerminalBuilder::new(self.shared.clone(), command.into())
+    /// Describes a terminal of the agent, whose output the call shows; [`OwnTerminalBuilder::start`] reports it.
+    pub fn terminal(&self, command: impl Into<String>) -> OwnTerminalBuilder {
+        OwnTerminalBuilder::new(self.shared.clone(), command.into())
     }
 
     /// Shows the live output of a terminal of the client.

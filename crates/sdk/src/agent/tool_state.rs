@@ -251,15 +251,15 @@ impl ToolState {
     }
 
     /// The call in version 1.
-    pub(super) fn to_v1(&self, id: ToolCallId) -> ToolCall {
-        let mut call = ToolCall::new(id, self.title.clone()).status(self.status.to_v1());
-        call.name.clone_from(&self.name);
+    pub(super) fn into_v1(self, id: ToolCallId) -> ToolCall {
+        let mut call = ToolCall::new(id, self.title).status(self.status.to_v1());
+        call.name = self.name;
         call.kind = self.kind;
         call.content = self.content.as_deref().map(content::to_v1);
-        call.locations.clone_from(&self.locations);
-        call.raw_input.clone_from(&self.raw_input);
-        call.raw_output.clone_from(&self.raw_output);
-        call.meta.clone_from(&self.meta);
+        call.locations = self.locations;
+        call.raw_input = self.raw_input;
+        call.raw_output = self.raw_output;
+        call.meta = self.meta;
         call
     }
 }
@@ -272,7 +272,7 @@ pub(super) struct ToolStart<'a> {
 
 impl Recordable for ToolStart<'_> {
     fn to_update(&self) -> Option<SessionUpdate> {
-        Some(SessionUpdate::ToolCall(Box::new(self.state.to_v1(self.id.clone()))))
+        Some(SessionUpdate::ToolCall(Box::new(self.state.clone().into_v1(self.id.clone()))))
     }
     fn serialize_v2<S: Serializer>(&self, ids: &mut MessageIds, serializer: S) -> Result<S::Ok, S::Error> {
         ids.end_message();

@@ -165,11 +165,11 @@ impl TurnState {
     }
 
     // V2-13: reports that the turn waits for the user, until the returned value is dropped.
-    pub(super) fn question(&self) -> Question<'_> {
+    pub(super) fn question(&self) -> OpenQuestion<'_> {
         if self.questions.fetch_add(1, Ordering::AcqRel) == 0 {
             self.send_state(RequiresActionStateUpdate::new().into());
         }
-        Question(self)
+        OpenQuestion(self)
     }
 
     /// Reports a state unless the turn is over or cancelled.
@@ -314,9 +314,9 @@ impl Drop for Hold {
 }
 
 /// An open question to the user.
-pub(super) struct Question<'a>(&'a TurnState);
+pub(super) struct OpenQuestion<'a>(&'a TurnState);
 
-impl Drop for Question<'_> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         if self.0.questions.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.send_state(RunningStateUpdate::new().into());

@@ -65,9 +65,9 @@ pub(super) async fn run(task: TurnTask) {
             inner.begins();
             // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as one.
             let handler = async {
-                let outcome = running.entry().session.prompt(Turn::new(&inner), prompt).await;
+                let reason = running.entry().session.prompt(Turn::new(&inner), prompt).await?;
                 inner.until_released().await;
-                outcome
+                Ok(reason)
             };
             let handler = pin!(catch(handler.instrument(span.clone())));
             let given_up = pin!(async {

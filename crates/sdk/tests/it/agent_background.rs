@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache::StopReason;
 use attache::agent::{Agent, BackgroundTool, TerminalExit};
+use attache::{Error, StopReason};
 use serde_json::{Value, json};
 
 use crate::agent_rig::{Rig, agent};
@@ -143,6 +143,27 @@ async fn version_1_keeps_the_turn_open() {
     drop(held);
     assert_eq!(rig.client.expect("session/update").await["params"]["update"]["status"], "failed");
     rig.expect_end("p", "cancelled").await;
+    rig.disconnect().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_version_1_that_fails_does_not_wait() {
+    let work: Arc<Mutex<Option<BackgroundTool>>> = Arc::default();
+    let kept = work.clone();
+    let agent = agent(move |turn, _| {
+        let kept = kept.clone();
+        Box::pin(async move {
+            *kept.lock().unwrap() = Some(turn.tool("Watch").start().await?.into_background()?);
+            Err(Error::refuse(-31999, "away"))
+        })
+    });
+    let mut rig = Rig::open(agent, json!({})).await;
+    rig.prompt("p", "s1", "start").await;
+    rig.client.expect("session/update").await;
+    assert_eq!(rig.client.expect("session/update").await["params"]["update"]["status"], "failed");
+    rig.client.error("p", -31999).await;
+    let held = work.lock().unwrap().take().unwrap();
+    assert!(held.cancellation().is_cancelled() && held.run().await.is_err());
     rig.disconnect().await;
 }
 

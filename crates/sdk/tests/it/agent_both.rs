@@ -1,12 +1,13 @@
 //! The same sessions over both versions, and the exact lines of each.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use attache::agent::{Agent, TerminalExit, ToolChange, ToolContent, ToolStatus, Turn, block};
 use attache::wire::v1::{
     PermissionOption, PermissionOptionKind, PlanEntry, PlanEntryPriority, PlanEntryStatus, ToolKind,
 };
-use attache::{Edit, Patch, Prompt, StopReason};
+use attache::{Edit, Meta, Patch, Prompt, StopReason};
 use serde_json::{Value, json};
 
 use crate::agent_rig::{Ending, Rig, agent};
@@ -425,4 +426,49 @@ async fn questions_have_a_title_and_a_subject() {
             call(json!({"status": "completed"})),
         ])
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_history_holds_what_was_appended() {
+    let histories = [false, true].map(|in_v2| async move {
+        let history: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let log = history.clone();
+        let agent = agent(|turn, _| {
+            Box::pin(async move {
+                let tool =
+                    turn.tool("Run").id("t").meta(Meta::new(&json!({"a": 1})).unwrap()).start().await?;
+                tool.append("one").await?;
+                let terminal = tool.terminal("make").start().await?;
+                terminal.write("out\n").await?;
+                terminal.exit(TerminalExit::signal("SIGKILL")).await?;
+                tool.run().await?;
+                tool.complete([]).await?;
+                let left_open = turn.tool("Left open").id("u").start().await?;
+                left_open.append("two").await?;
+                turn.message().say("done").await?;
+                Ok(StopReason::EndTurn)
+            })
+        })
+        .record(move |_, update| log.lock().unwrap().push(serde_json::to_value(update).unwrap()));
+        let mut rig =
+            if in_v2 { crate::agent_v2::open(agent).await } else { Rig::open(agent, json!({})).await };
+        lines(&mut rig, in_v2, &Value::Null).await;
+        rig.disconnect().await;
+        let mut history = Value::from(std::mem::take(&mut *history.lock().unwrap()));
+        Ids::default().normalize(&mut history);
+        history
+    });
+    let output = "```\n$ make\nout\n```\n(killed by SIGKILL)";
+    let expected = json!([
+        {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "go"}},
+        {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Run", "status": "pending", "_meta": {"a": 1}},
+        call(json!({"status": "in_progress", "content": [text("one"), text(output)]})),
+        call(json!({"status": "completed"})),
+        {"sessionUpdate": "tool_call", "toolCallId": "u", "title": "Left open", "status": "pending"},
+        {"sessionUpdate": "agent_message_chunk", "messageId": "msg1", "content": {"type": "text", "text": "done"}},
+        {"sessionUpdate": "tool_call_update", "toolCallId": "u", "status": "failed", "content": [text("two")]},
+    ]);
+    for history in histories {
+        assert_eq!(history.await, expected);
+    }
 }

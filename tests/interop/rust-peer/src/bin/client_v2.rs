@@ -11,7 +11,7 @@ use agent_client_protocol::v2::{ConnectionTo, Responder};
 use agent_client_protocol::{AcpAgent, Agent, Client, Error, Result};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, channel};
 
 /// Holds what must be so.
 macro_rules! check {
@@ -31,7 +31,7 @@ type Answer = Arc<Mutex<Option<&'static str>>>;
 
 struct Checks {
     connection: ConnectionTo<Agent>,
-    updates: tokio::sync::Mutex<UnboundedReceiver<(String, Value)>>,
+    updates: tokio::sync::Mutex<Receiver<(String, Value)>>,
     answer: Answer,
     asked: Arc<Mutex<Value>>,
     cwd: String,
@@ -287,7 +287,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cut = args.iter().position(|arg| arg == "--").ok_or("usage: client_v2 -- AGENT ARGS…")?;
     let agent = AcpAgent::from_args(args[cut + 1..].to_vec())?;
     let cwd = std::env::current_dir()?.to_string_lossy().into_owned();
-    let (sender, updates) = unbounded_channel();
+    let (sender, updates) = channel(10_000);
     let (answer, asked) = (Answer::default(), Arc::<Mutex<Value>>::default());
     let (answering, asking) = (answer.clone(), asked.clone());
     let mut failed = false;
@@ -299,7 +299,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             async move |update: UpdateSessionNotification, _: ConnectionTo<Agent>| {
                 let update = serde_json::to_value(&update)?;
                 let session = update["sessionId"].as_str().unwrap_or_default().to_owned();
-                let _ = sender.send((session, update["update"].clone()));
+                let _ = sender.send((session, update["update"].clone())).await;
                 Ok(())
             },
             agent_client_protocol::on_receive_notification!(),

@@ -25,9 +25,9 @@ use crate::{Error, Result};
 
 /// A terminal before it is reported. Made by [`Tool::terminal`](super::Tool::terminal).
 ///
-/// Example: [`AgentTerminal`].
+/// Example: [`OwnTerminal`].
 #[must_use = "nothing is reported before `start`"]
-pub struct AgentTerminalBuilder {
+pub struct OwnTerminalBuilder {
     tool: Arc<ToolShared>,
     command: String,
     cwd: Option<PathBuf>,
@@ -35,9 +35,9 @@ pub struct AgentTerminalBuilder {
     cancellable: bool,
 }
 
-impl AgentTerminalBuilder {
+impl OwnTerminalBuilder {
     pub(super) fn new(tool: Arc<ToolShared>, command: String) -> Self {
-        AgentTerminalBuilder { tool, command, cwd: None, size: None, cancellable: false }
+        OwnTerminalBuilder { tool, command, cwd: None, size: None, cancellable: false }
     }
 
     /// Sets the working directory, an absolute path.
@@ -52,8 +52,8 @@ impl AgentTerminalBuilder {
         self
     }
 
-    /// Lets the client cancel the command alone: then [`AgentTerminal::cancellation`] is raised, and the agent ends the command
-    /// and reports its [exit](AgentTerminal::exit). Version 1 can only cancel the turn.
+    /// Lets the client cancel the command alone: then [`OwnTerminal::cancellation`] is raised, and the agent ends the command
+    /// and reports its [exit](OwnTerminal::exit). Version 1 can only cancel the turn.
     // V2-30
     pub fn cancellable(mut self) -> Self {
         self.cancellable = true;
@@ -64,8 +64,8 @@ impl AgentTerminalBuilder {
     ///
     /// # Errors
     /// [`Error::Invalid`] if the directory is not absolute or the size is 0.
-    pub async fn start(self) -> Result<AgentTerminal> {
-        let AgentTerminalBuilder { tool, command, cwd, size, cancellable } = self;
+    pub async fn start(self) -> Result<OwnTerminal> {
+        let OwnTerminalBuilder { tool, command, cwd, size, cancellable } = self;
         let cwd = cwd.as_deref().map(|cwd: &Path| absolute(cwd)).transpose()?.map(str::to_owned);
         let size = size.map(checked_size).transpose()?;
         let id: TerminalId = unique_id("term");
@@ -82,7 +82,7 @@ impl AgentTerminalBuilder {
             });
             sender.shared().add_cancellable(CancelKey::Terminal(text.id.clone()), token.clone());
         }
-        let terminal = AgentTerminal { text, tool, token, cancellable, exited: AtomicBool::new(false) };
+        let terminal = OwnTerminal { text, tool, token, cancellable, exited: AtomicBool::new(false) };
         if sender.is_v2() {
             let mut update = wire_v2::TerminalUpdate::new(terminal.id().clone());
             update.command = Patch::Set(terminal.text.command.clone());
@@ -106,7 +106,7 @@ fn checked_size((cols, rows): (u16, u16)) -> Result<wire_v2::TerminalSize> {
     }
 }
 
-/// A command that the agent runs, and its output. End it with [`exit`](AgentTerminal::exit); dropped before, it is reported to
+/// A command that the agent runs, and its output. End it with [`exit`](OwnTerminal::exit); dropped before, it is reported to
 /// have ended.
 ///
 /// Version 2 shows it as a terminal. Version 1 shows it as text of the tool call, which is sent whole with every change and holds
@@ -121,7 +121,7 @@ fn checked_size((cols, rows): (u16, u16)) -> Result<wire_v2::TerminalSize> {
 ///     terminal.exit(TerminalExit::code(0)).await
 /// }
 /// ```
-pub struct AgentTerminal {
+pub struct OwnTerminal {
     text: Arc<TerminalText>,
     tool: Arc<ToolShared>,
     token: CancelToken,
@@ -131,7 +131,7 @@ pub struct AgentTerminal {
 
 /// How a command ended.
 ///
-/// Example: [`AgentTerminal`].
+/// Example: [`OwnTerminal`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TerminalExit {
@@ -153,7 +153,7 @@ impl TerminalExit {
     }
 }
 
-impl AgentTerminal {
+impl OwnTerminal {
     /// The terminal's id.
     pub fn id(&self) -> &TerminalId {
         &self.text.id
@@ -242,7 +242,7 @@ impl AgentTerminal {
     }
 }
 
-impl Drop for AgentTerminal {
+impl Drop for OwnTerminal {
     fn drop(&mut self) {
         if !self.exited.load(Ordering::Relaxed) {
             self.exit_now(TerminalExit::default());
@@ -250,9 +250,9 @@ impl Drop for AgentTerminal {
     }
 }
 
-impl fmt::Debug for AgentTerminal {
+impl fmt::Debug for OwnTerminal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AgentTerminal").field(self.id()).finish()
+        f.debug_tuple("OwnTerminal").field(self.id()).finish()
     }
 }
 
@@ -356,5 +356,28 @@ impl Recordable for TerminalChunk<'_> {
 impl Serialize for TerminalChunk<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.v1.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_long_output_is_kept() {
+        let mut output = Output::default();
+        for _ in 0..5 {
+            output.append(&[b'x'; MAX_KEPT / 2]);
+        }
+        output.append(b"end");
+        assert!(output.bytes.len() <= 2 * MAX_KEPT);
+        assert_eq!((output.tail().len(), output.tail().ends_with(b"xend")), (MAX_KEPT, true));
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_those_inside() {
+        let text = TerminalText { id: "t".into(), command: "cat a.md".to_owned(), output: Mutex::default() };
+        lock(&text.output).append(b"````\ncode\n````");
+        assert_eq!(text.to_text(), "`````\n$ cat a.md\n````\ncode\n````\n`````");
     }
 }
