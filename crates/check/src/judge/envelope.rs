@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{EventLog, Findings, Kind, Message, Watcher};
-use crate::Role;
 use crate::trace::LineEnd;
+use crate::{Role, Version};
 
 /// The longest error message that is still called short.
 const SHORT: usize = 300;
@@ -145,10 +145,10 @@ struct Pending {
 
 impl Watcher for Lines {
     fn rules(&self) -> &'static [&'static str] {
-        &["STDIO-01", "STDIO-04", "STDIO-05", "STDIO-08", "STDIO-09"]
+        &["STDIO-01", "STDIO-04", "STDIO-05", "STDIO-08", "STDIO-09", "V2-38"]
     }
 
-    fn observe(&mut self, _: &EventLog, message: &Message, out: &mut Findings) {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
         let Ok(text) = std::str::from_utf8(&message.line) else {
             return out.fail("STDIO-01", message, "the line is not UTF-8");
         };
@@ -158,7 +158,9 @@ impl Watcher for Lines {
         }
         self.give_up(message.from, out);
         if message.json.is_array() {
-            return out.fail("STDIO-04", message, "a line holds several messages (a batch)");
+            // Drafts of version 2 allowed batches for a while.
+            let rule = if log.version() == Version::V2 { "V2-38" } else { "STDIO-04" };
+            return out.fail(rule, message, "a line holds several messages (a batch)");
         }
         out.check("STDIO-04", message, message.end != LineEnd::Open, || {
             "the message does not end with a line feed".to_owned()

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Answer, Id, Stage, Step, Stop};
 use crate::judge::Message;
 use crate::target::Launch;
+use crate::version::Version;
 
 impl Stage {
     /// Everything that an agent can advertise in version 1, for [`accept`](Self::accept).
@@ -28,13 +29,33 @@ impl Stage {
     /// # Errors
     /// If the client sends something else first, or lacks a requirement of the scenario.
     pub async fn accept(&mut self, capabilities: Value) -> Result<Rc<Message>, Stop> {
-        self.accept_with(json!({
-            "protocolVersion": 1,
-            "agentCapabilities": capabilities,
-            "agentInfo": { "name": "attache-check", "title": "Attaché check", "version": env!("CARGO_PKG_VERSION") },
-            "authMethods": [],
-        }))
-        .await
+        let result = self.greeting(&capabilities);
+        self.accept_with(result).await
+    }
+
+    /// The result of `initialize`: these capabilities of version 1, in the words of the version.
+    pub(crate) fn greeting(&self, capabilities: &Value) -> Value {
+        let info = json!({ "name": "attache-check", "title": "Attaché check", "version": env!("CARGO_PKG_VERSION") });
+        match self.version() {
+            Version::V1 => json!({
+                "protocolVersion": 1, "agentCapabilities": capabilities, "agentInfo": info, "authMethods": [],
+            }),
+            Version::V2 => {
+                let mut session = json!({
+                    "prompt": { "image": {}, "audio": {}, "embeddedContext": {} },
+                    "mcp": { "stdio": {}, "http": {} },
+                });
+                for name in ["delete", "fork", "additionalDirectories", "status", "title"] {
+                    if capabilities["sessionCapabilities"][name].is_object() {
+                        session[name] = json!({});
+                    }
+                }
+                json!({
+                    "protocolVersion": 2, "capabilities": { "session": session }, "info": info,
+                    "authMethods": [],
+                })
+            }
+        }
     }
 
     /// Like [`accept`](Self::accept), with this result.
@@ -43,9 +64,22 @@ impl Stage {
     /// As there.
     pub async fn accept_with(&mut self, result: Value) -> Result<Rc<Message>, Stop> {
         let asked = self.until_asked("initialize").await?;
+        self.must_offer(&asked)?;
         self.reply(&asked, result).await?;
         self.check_needs()?;
         Ok(asked)
+    }
+
+    /// Ends the scenario if the client offers an older version than the scenario's.
+    ///
+    /// # Errors
+    /// [`Stop::NotApplicable`] then.
+    pub(crate) fn must_offer(&self, initialize: &Message) -> Step {
+        let offered = Version::of_json(&initialize.params()["protocolVersion"]);
+        if offered >= self.version() {
+            return Ok(());
+        }
+        Err(Stop::NotApplicable(format!("the client does not offer version {}", self.version())))
     }
 
     /// Waits until the client asks for `method`; other messages stay in the inbox.
@@ -96,7 +130,11 @@ impl Stage {
     /// Sends a message chunk with this text.
     pub async fn say(&mut self, session: &str, text: &str) -> Step {
         let content = json!({ "type": "text", "text": text });
-        self.update(session, json!({ "sessionUpdate": "agent_message_chunk", "content": content })).await
+        let mut chunk = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
+        if self.version() == Version::V2 {
+            chunk["messageId"] = json!("msg-agent");
+        }
+        self.update(session, chunk).await
     }
 
     /// Requests permission for a tool call with these options. [`expect`](Self::expect) waits for
@@ -135,6 +173,27 @@ impl Stage {
             Ok(None) => Err(Stop::NotExercised("another start of the agent cannot be seen here".to_owned())),
             Err(_) => Err(Stop::NotExercised("the client did not start the agent once more".to_owned())),
         }
+    }
+
+    /// Inserts a prompt of version 2: its user message, its answer, the running state.
+    pub(crate) async fn insert(&mut self, prompt: &Message) -> Step {
+        let session = prompt.params()["sessionId"].as_str().unwrap_or_default().to_owned();
+        // V2-10: the answer names the message.
+        let message = format!("msg-user-{}", self.mark());
+        let content = prompt.params()["prompt"].clone();
+        self.update(
+            &session,
+            json!({ "sessionUpdate": "user_message", "messageId": message, "content": content }),
+        )
+        .await?;
+        self.reply(prompt, json!({ "messageId": message })).await?;
+        self.update(&session, json!({ "sessionUpdate": "state_update", "state": "running" })).await
+    }
+
+    /// Reports that the work of a session has ended.
+    pub(crate) async fn idle(&mut self, session: &str, stop: &str) -> Step {
+        self.update(session, json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": stop }))
+            .await
     }
 
     /// Ends the turn of this prompt.

@@ -8,7 +8,7 @@ use attache_check::run::{Options, Report, run};
 use attache_check::target::{Launch, PeerProcess};
 use attache_check::{BoxFuture, Connection, Role, Scenario, StartOptions, Target, Version, scenarios};
 use attache_conn::Link;
-use attache_mutants::client::{Relaunch, Setup, variants};
+use attache_mutants::client::{Relaunch, Setup, variants, variants_v2};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::matrix;
@@ -16,6 +16,7 @@ use crate::matrix;
 /// A client in this process. On disk its scenarios have a directory, elsewhere only the name of one; its commands are pretended.
 struct Mutant {
     variant: Option<&'static str>,
+    version: Version,
     on_disk: bool,
 }
 
@@ -28,6 +29,7 @@ impl Target for Mutant {
             let (launch, launches) = mpsc::channel(4);
             let setup = Setup {
                 variant: self.variant.map(str::to_owned),
+                protocol: self.version.number(),
                 act: fresh.act.to_owned(),
                 prompt: fresh.prompt.clone(),
                 cwd: fresh.cwd.clone(),
@@ -105,8 +107,13 @@ const ON_DISK: [&str; 14] = [
 ];
 
 /// Plays the scenarios that `wanted` says, those about files in a directory, the others without one.
-async fn check(variant: Option<&'static str>, wanted: impl Fn(usize, &Scenario) -> bool) -> [Report; 2] {
-    let all = scenarios(Role::Client);
+async fn check(
+    variant: Option<&'static str>,
+    version: Version,
+    wanted: impl Fn(usize, &Scenario) -> bool,
+) -> [Report; 2] {
+    let mut all = scenarios(Role::Client);
+    all.retain(|scenario| scenario.versions.contains(&version));
     let wanted: Vec<&Scenario> = all
         .iter()
         .enumerate()
@@ -117,20 +124,23 @@ async fn check(variant: Option<&'static str>, wanted: impl Fn(usize, &Scenario) 
         let here = wanted.iter().filter(|scenario| ON_DISK.contains(&scenario.name) == on_disk);
         Options {
             faults: true,
+            version,
             scenarios: here.map(|scenario| scenario.name.to_owned()).collect(),
             ..Options::new(Role::Client)
         }
     };
     let nothing = |_: attache_check::run::Progress<'_>| {};
     [
-        run(&Mutant { variant, on_disk: false }, &options(false), &mut { nothing }).await,
-        run(&Mutant { variant, on_disk: true }, &options(true), &mut { nothing }).await,
+        run(&Mutant { variant, version, on_disk: false }, &options(false), &mut { nothing }).await,
+        run(&Mutant { variant, version, on_disk: true }, &options(true), &mut { nothing }).await,
     ]
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_good_client_keeps_every_rule() {
-    matrix::assert_good(&check(None, |_, _| true).await, Role::Client, Version::V1, &[]);
+    for version in Version::ALL {
+        matrix::assert_good(&check(None, version, |_, _| true).await, Role::Client, version, &[]);
+    }
 }
 
 /// Each variant plays the scenarios that concern it and every fifth of the others, by turns; with `ATTACHE_MATRIX=whole` all.
@@ -144,11 +154,19 @@ fn each_variant_is_found_out() {
         // With ten megabytes in a line, faults are not the quickest.
         let turn = |place: usize, scenario: &Scenario| !scenario.fault && (place + number).is_multiple_of(5);
         let wanted = |place: usize, scenario: &Scenario| whole || concerns(scenario) || turn(place, scenario);
-        matrix::wrong(variant, &check(Some(variant.name), wanted).await, whole)
+        matrix::wrong(variant, &check(Some(variant.name), Version::V1, wanted).await, whole)
+    });
+}
+
+#[test]
+fn each_variant_of_version_2_is_found_out() {
+    matrix::assert_each(variants_v2(), |_, variant| async {
+        matrix::wrong(variant, &check(Some(variant.name), Version::V2, |_, _| true).await, true)
     });
 }
 
 #[test]
 fn every_duty_has_a_variant() {
     matrix::assert_complete(variants(), Role::Client, Version::V1);
+    matrix::assert_complete(variants_v2(), Role::Client, Version::V2);
 }

@@ -16,8 +16,12 @@ const LEVELS: [(&str, &[Level]); 3] = [
 ];
 
 /// The peers that can be judged.
-const JUDGED: [(Role, Version); 3] =
-    [(Role::Agent, Version::V1), (Role::Client, Version::V1), (Role::Agent, Version::V2)];
+const JUDGED: [(Role, Version); 4] = [
+    (Role::Agent, Version::V1),
+    (Role::Client, Version::V1),
+    (Role::Agent, Version::V2),
+    (Role::Client, Version::V2),
+];
 
 fn observable(role: Role, version: Version) -> Vec<&'static Rule> {
     let wanted = |rule: &&Rule| {
@@ -41,7 +45,7 @@ fn broken(role: Role, version: Version) -> BTreeSet<&'static str> {
         (Role::Agent, Version::V1) => agent::variants(),
         (Role::Client, Version::V1) => client::variants(),
         (Role::Agent, Version::V2) => agent::variants_v2(),
-        (Role::Client, Version::V2) => &[],
+        (Role::Client, Version::V2) => client::variants_v2(),
     };
     variants.iter().map(Variant::rule).collect()
 }

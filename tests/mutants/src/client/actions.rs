@@ -151,6 +151,10 @@ impl Client {
         // PROMPT-05: a list of blocks, of kinds that the agent takes (PROMPT-02).
         let mut blocks = vec![json!({ "type": "text", "text": text })];
         blocks.extend(extras);
+        // V2-22: nothing but types of the protocol, or with an underscore.
+        if self.is("V2-22") {
+            blocks.push(json!({ "type": "hologram" }));
+        }
         // SESS-02: the id that the agent gave.
         let other = self.state().agent.pointer("/agentInfo/name").is_some_and(|name| name == "another-agent");
         let named = match self.setup.variant.as_deref() {
@@ -169,7 +173,12 @@ impl Client {
             false => "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         };
         let params = json!({ "sessionId": named, "prompt": prompt, "_meta": { "traceparent": trace } });
-        let outcome = self.call_known("session/prompt", params).await;
+        let before = self.idles(session);
+        let mut outcome = self.call_known("session/prompt", params).await;
+        if self.speaks_2() && outcome.is_ok() {
+            self.until_idle(session, before).await;
+            outcome = Ok(Value::Null);
+        }
         if let Some(session) = self.state().sessions.get_mut(session) {
             session.prompting = false;
         }

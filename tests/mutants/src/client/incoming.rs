@@ -47,7 +47,7 @@ async fn heard(client: &Arc<Client>, line: &[u8]) {
         }
         return broken(client, -32700, "this is not JSON").await;
     };
-    if message.is_array() && client.is("RPC-11") {
+    if message.is_array() && (client.is("RPC-11") || client.is("V2-38")) {
         for entry in message.as_array().into_iter().flatten() {
             Box::pin(heard(client, entry.to_string().as_bytes())).await;
         }
@@ -72,6 +72,10 @@ async fn heard(client: &Arc<Client>, line: &[u8]) {
         return broken(client, -32600, "this is no message of JSON-RPC 2.0").await;
     };
     let params = object.get("params").cloned().unwrap_or(Value::Null);
+    // V2-01: null is no id.
+    if client.speaks_2() && id.is_some_and(Value::is_null) && !client.is("V2-01") {
+        return broken(client, -32600, "null is no id").await;
+    }
     match id {
         None => updates::notified(client, method, &params).await,
         Some(id) => requested(client, id, method, params).await,
@@ -159,6 +163,13 @@ async fn serve(client: &Arc<Client>, id: &Value, method: &str, params: &Value) -
         return unknown(client, method);
     }
     let params = if params.is_null() { &json!({}) } else { params };
+    // V2-39: files and terminals are of version 1.
+    if client.speaks_2()
+        && !client.is("V2-39")
+        && (method.starts_with("fs/") || method.starts_with("terminal/"))
+    {
+        return unknown(client, method);
+    }
     match method {
         "session/request_permission" => super::permissions::ask(client, id, params).await,
         "fs/read_text_file" => files::read(client, params),
@@ -178,6 +189,10 @@ async fn serve(client: &Arc<Client>, id: &Value, method: &str, params: &Value) -
 pub(super) fn unknown(client: &Client, method: &str) -> Answer {
     if method.starts_with('_') && client.is("EXT-07") {
         return Err(Failure::Silence);
+    }
+    // RPC-15: the code says what is wrong.
+    if client.speaks_2() && client.is("RPC-15") && method == "session/new" {
+        return Err(super::wire::failure(-32700, "parse error"));
     }
     if client.is("RPC-12") && method == "no/such" {
         return Ok(Value::Null);

@@ -1,7 +1,7 @@
 //! The conformant client and its variants.
 //!
 //! [`client`] plays one client over a link: it performs the act of its [`Setup`] and leaves, as a
-//! command-line client does, and serves everything of v1 meanwhile. It speaks plain JSON, so that a
+//! command-line client does, and serves everything of v1 meanwhile (`v2` holds what version 2 changes). It speaks plain JSON, so that a
 //! variant can say what no typed client would let it say. A variant changes one behaviour, at the
 //! one place that asks `Client::is` for it.
 //!
@@ -20,10 +20,11 @@ mod sessions;
 mod shell;
 mod terminals;
 mod updates;
+mod v2;
 mod variants;
 mod wire;
 
-pub use variants::variants;
+pub use variants::{variants, variants_v2};
 
 use attache_conn::{FrameWriter, Link};
 use serde_json::Value;
@@ -46,6 +47,8 @@ pub type Relaunch = Arc<
 pub struct Setup {
     /// The variant to play; the good client without one.
     pub variant: Option<String>,
+    /// The version of the protocol to offer; 1 if zero.
+    pub protocol: u64,
     /// What to do: `prompt` unless said, see `actions`.
     pub act: String,
     /// The text of the prompt.
@@ -76,6 +79,7 @@ pub async fn client(link: Link, mut setup: Setup) -> u8 {
         state: Mutex::default(),
         completed: watch::Sender::new(Vec::new()),
         heard_commands: Notify::new(),
+        idle: Notify::new(),
     });
     let listening = Arc::clone(&client);
     let ended = {
@@ -108,6 +112,8 @@ pub(crate) struct Client {
     /// The elicitations that the agent called complete.
     completed: watch::Sender<Vec<String>>,
     heard_commands: Notify,
+    /// Raised when a session of version 2 becomes idle.
+    idle: Notify,
 }
 
 /// What the client knows.
@@ -140,6 +146,8 @@ pub(crate) struct Session {
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) prompting: bool,
     pub(crate) cancelled: bool,
+    /// How often it became idle, in version 2.
+    pub(crate) idles: usize,
 }
 
 impl Client {
@@ -150,6 +158,11 @@ impl Client {
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this client speaks version 2.
+    pub(crate) fn speaks_2(&self) -> bool {
+        self.setup.protocol == 2
     }
 
     pub(crate) fn acts(&self, act: &str) -> bool {

@@ -39,7 +39,8 @@ impl Client {
         self.state().agent = agent;
         // INIT-09: an unknown version ends the connection.
         match version {
-            Some(1) => Ok(()),
+            Some(1) if !self.speaks_2() => Ok(()),
+            Some(2) if self.speaks_2() => Ok(()),
             _ if self.is("INIT-09") => Ok(()),
             _ => Err(Halt::Unsupported),
         }
@@ -47,6 +48,9 @@ impl Client {
 
     /// INIT-04, INIT-12, INIT-17: version, name and everything that the client can.
     fn introduction(&self) -> Value {
+        if self.speaks_2() {
+            return self.introduction_2();
+        }
         // INIT-05: the version is a number.
         let version = match self.setup.variant.as_deref() {
             Some("INIT-04") => json!(0),
@@ -105,6 +109,9 @@ impl Client {
             return true;
         }
         let state = self.state();
+        if self.speaks_2() {
+            return super::v2::agent_has(&state.agent, pointer);
+        }
         let found = state.agent.pointer(&format!("/agentCapabilities{pointer}"));
         match found {
             Some(Value::Null) => self.is("INIT-19") && pointer == "/sessionCapabilities/list",

@@ -20,8 +20,15 @@ enum Decision {
 pub(super) async fn ask(client: &Client, id: &Value, params: &Value) -> Answer {
     let session = params.get("sessionId").and_then(Value::as_str);
     let options = params.get("options").and_then(Value::as_array);
-    let call = params.pointer("/toolCall/toolCallId").and_then(Value::as_str);
+    let call = match client.speaks_2() {
+        true => super::v2::subject(client, params),
+        false => params.pointer("/toolCall/toolCallId").and_then(Value::as_str),
+    };
     let (Some(session), Some(options), Some(_)) = (session, options, call) else {
+        // RPC-13: invalid params are refused as such.
+        if client.is("RPC-13") && params.get("title").is_none() && client.speaks_2() {
+            return Err(failure(-32603, "something is missing"));
+        }
         return Err(bad_params("sessionId, toolCall and options are needed"));
     };
     // PERM-12: several questions may be open.
@@ -46,7 +53,7 @@ pub(super) async fn ask(client: &Client, id: &Value, params: &Value) -> Answer {
     };
     match decision {
         Decision::Cancelled if client.is("CANCEL-22") => Err(failure(-32800, "the turn was cancelled")),
-        Decision::Cancelled if client.is("PERM-08") => Ok(selected(client, options)),
+        Decision::Cancelled if client.is("PERM-08") || client.is("V2-43") => Ok(selected(client, options)),
         Decision::Cancelled => Ok(json!({ "outcome": { "outcome": "cancelled" } })),
         Decision::Allow => Ok(selected(client, options)),
     }

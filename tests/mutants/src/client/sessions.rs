@@ -8,6 +8,10 @@ use std::path::PathBuf;
 impl Client {
     /// A new session: its id and the whole answer.
     pub(super) async fn new_session(&self) -> Result<(String, Value), Halt> {
+        // V2-06: no sessions where the agent has none.
+        if self.speaks_2() && !self.is("V2-06") {
+            self.require("/sessionCapabilities/list")?;
+        }
         let opened = self.call_known("session/new", self.opening()).await?;
         let id = opened.get("sessionId").and_then(Value::as_str).ok_or(Halt::Unsupported)?.to_owned();
         // SESS-05: any text is an id.
@@ -140,6 +144,7 @@ impl Client {
             sessions.extend(page.get("sessions").and_then(Value::as_array).into_iter().flatten().cloned());
             let cursor = page.get("nextCursor").and_then(Value::as_str);
             let cursor = match (cursor, self.setup.variant.as_deref()) {
+                (Some(""), Some("V2-45")) => break,
                 (Some(cursor), Some("LIST-06")) => cursor.trim().to_lowercase(),
                 (Some(cursor), _) => cursor.to_owned(),
                 (None, Some("LIST-05")) => match params.get("cursor").and_then(Value::as_str) {
@@ -225,7 +230,12 @@ impl Client {
                 self.stop().await;
             }
             if let Some(change) = self.change(option) {
-                let mut params = json!({ "sessionId": id, "configId": option["id"] });
+                let key = if self.speaks_2() { "configId" } else { "id" };
+                let mut params = json!({ "sessionId": id, "configId": option[key] });
+                // V2-40: the type is always named.
+                if self.speaks_2() && !self.is("V2-40") {
+                    params["type"] = json!("id");
+                }
                 for (name, value) in change {
                     params[name] = value;
                 }

@@ -21,6 +21,12 @@ pub(super) async fn notified(client: &Client, method: &str, params: &Value) {
         "session/update" => update(client, params).await,
         "$/cancel_request" => {
             if let Some(id) = params.get("requestId") {
+                let again = client.is("V2-42")
+                    && id.is_u64()
+                    && !client.state().serving.contains_key(&id.to_string());
+                if again {
+                    client.answer(id, method, Err(failure(-32800, "the request was cancelled"))).await;
+                }
                 if client.is("CANCEL-20") && !client.state().serving.contains_key(&id.to_string()) {
                     client.answer(id, method, Err(failure(-32800, "the request was cancelled"))).await;
                 }
@@ -61,6 +67,9 @@ async fn update(client: &Client, params: &Value) {
     }
     if trips(client, session, update) || (client.is("PROMPT-18") && params.get("kind").is_some()) {
         client.halt();
+    }
+    if client.speaks_2() {
+        super::v2::updated(client, session, update).await;
     }
     match update.get("sessionUpdate").and_then(Value::as_str) {
         Some("available_commands_update") => {
@@ -105,6 +114,9 @@ fn trips(client: &Client, session: &str, update: &Value) -> bool {
         Some("NOTE-03") => is("/severity", "_x"),
         Some("CANCEL-09") => client.state().sessions.get(session).is_some_and(|session| session.cancelled),
         Some("SESS-32") => !client.state().sessions.contains_key(session),
+        Some("V2-19") => is("/toolCallId", "call-unseen"),
+        Some("V2-34") => is("/content/0/type", "diff") && update.pointer("/content/0/patch").is_none(),
+        Some("V2-32") => is("/data", "ww=="),
         Some("CONF-10") => {
             update.pointer("/configOptions/0/category").is_some_and(|category| category == "zz")
         }

@@ -117,9 +117,13 @@ impl Client {
             Err(Failure::Silence) => return,
         };
         self.spoil_answer(method, &mut answer);
+        // V2-02: an error has an id, also if that is null.
+        if self.is("V2-02") && id.is_null() {
+            drop(answer.as_object_mut().map(|answer| answer.remove("id")));
+        }
         self.say(&answer).await;
         // RPC-24: once.
-        if self.is("RPC-24/twice") && method == "fs/read_text_file" {
+        if self.is("RPC-24/twice") && matches!(method, "fs/read_text_file" | "_attache/one") {
             self.say(&answer).await;
         }
     }
@@ -172,16 +176,21 @@ impl Client {
         }
     }
 
+    /// A request of the agent that is always served.
+    fn plain_service(&self) -> &'static str {
+        if self.speaks_2() { "session/request_permission" } else { "fs/write_text_file" }
+    }
+
     /// Applies variants to answers.
     fn spoil_answer(&self, method: &str, answer: &mut Value) {
         let failed = answer.get("error").is_some();
         match (self.setup.variant.as_deref(), method) {
-            (Some("RPC-02"), "fs/write_text_file") if !failed => {
+            (Some("RPC-02"), method) if !failed && method == self.plain_service() => {
                 if let Some(object) = answer.as_object_mut() {
                     object.remove("result");
                 }
             }
-            (Some("RPC-03"), "terminal/output") if failed => {
+            (Some("RPC-03"), "terminal/output" | "no/such") if failed => {
                 answer["error"]["code"] = json!(answer["error"]["code"].to_string());
             }
             (Some("RPC-05"), _) => {
@@ -190,10 +199,10 @@ impl Client {
                     answer["id"] = json!(number);
                 }
             }
-            (Some("RPC-17"), "terminal/output") if failed => {
+            (Some("RPC-17"), "terminal/output" | "no/such") if failed => {
                 answer["error"]["message"] = json!("it went wrong.\n".repeat(40));
             }
-            (Some("RPC-23"), "fs/write_text_file") if !failed => {
+            (Some("RPC-23"), method) if !failed && method == self.plain_service() => {
                 answer["error"] = json!({ "code": -32603, "message": "both" });
             }
             _ => {}

@@ -1,5 +1,5 @@
 //! The good client, or a variant of it, with an agent that it starts:
-//! `mutant-client [--act ACT] [--variant VARIANT] [--prompt TEXT] [--cwd DIR] [--session ID] [--root DIR]… AGENT`.
+//! `mutant-client [--protocol VERSION] [--act ACT] [--variant VARIANT] [--prompt TEXT] [--cwd DIR] [--session ID] [--root DIR]… AGENT`.
 //!
 //! `AGENT` is a line for the shell. An interrupt cancels the turn.
 
@@ -28,6 +28,7 @@ fn read(mut args: impl Iterator<Item = String>) -> std::io::Result<(Setup, Strin
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| std::io::Error::other(format!("{arg} needs a value")));
         match arg.as_str() {
+            "--protocol" => setup.protocol = value()?.parse().map_err(std::io::Error::other)?,
             "--act" => setup.act = value()?,
             "--variant" => setup.variant = Some(value()?),
             "--prompt" => setup.prompt = value()?,

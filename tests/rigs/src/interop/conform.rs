@@ -17,8 +17,10 @@ use serde_json::Value;
 use super::{install, real};
 use peers::Peer;
 
-const USAGE: &str = "usage: cargo xtask conformance [--only NAME,…] [--deadline SECONDS] [--print]
+const USAGE: &str =
+    "usage: cargo xtask conformance [--only NAME,…] [--protocol VERSION] [--deadline SECONDS] [--print]
   --only      these peers only (a part of the name is enough)
+  --protocol  this version of the protocol only
   --deadline  how long one answer may take, 15 unless told: a slow machine needs more
   --print     make the page of the reports that are there, and run nothing";
 
@@ -30,11 +32,13 @@ struct Judged {
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let (mut only, mut print, mut deadline) = (Vec::new(), false, "15".to_owned());
+    let mut protocol = None;
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         match arg.as_str() {
             "--only" => only.extend(rest.next().ok_or(USAGE)?.split(',').map(str::to_owned)),
             "--print" => print = true,
+            "--protocol" => protocol = Some(rest.next().ok_or(USAGE)?.clone()),
             "--deadline" => deadline.clone_from(rest.next().ok_or(USAGE)?),
             _ => return Err(USAGE.to_owned()),
         }
@@ -44,7 +48,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let wanted = |name: &str| only.is_empty() || only.iter().any(|part| name.contains(part.as_str()));
     let attache = install::program()?;
-    let peers: Vec<Peer> = peers::all(&cache, &wanted)?;
+    let mut peers: Vec<Peer> = peers::all(&cache, &wanted)?;
+    peers.retain(|peer| protocol.as_ref().is_none_or(|version| *version == peer.protocol.to_string()));
     if !print && !real::is_sealed() && peers.iter().any(|peer| peer.needs_model) {
         // Agents that people use want to tell somebody about it.
         let mut again = vec!["conformance".to_owned()];
@@ -66,10 +71,11 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         };
         let report: Value =
             serde_json::from_str(&text).map_err(|error| format!("{}: {error}", kept.display()))?;
-        println!("judged  {}: {} ({} s)", peer.name, table::verdict(&report), started.elapsed().as_secs());
+        let (verdict, took) = (table::verdict(&report), started.elapsed().as_secs());
+        println!("judged  {} (version {}): {verdict} ({took} s)", peer.name, peer.protocol);
         judged.push(Judged { peer, report });
     }
-    let missing = table::write(&judged, only.is_empty())?;
+    let missing = table::write(&judged, only.is_empty() && protocol.is_none())?;
     if missing.is_empty() { Ok(()) } else { Err(format!("nobody has looked at: {}", missing.join(", "))) }
 }
 
@@ -77,6 +83,7 @@ fn judge(attache: &str, peer: &Peer, deadline: &str, cache: &Path, dir: &Path) -
     let file = |ext: &str| dir.join(format!("{}.{ext}", peer.file())).to_string_lossy().into_owned();
     let mut command = Command::new(attache);
     command.args(["check", peer.side(), "--faults", "--deadline", deadline, "-j", peer.jobs()]);
+    command.args(["--protocol", &peer.protocol.to_string()]);
     for ext in ["json", "html"] {
         let path = file(ext);
         let _ = fs::remove_file(&path);

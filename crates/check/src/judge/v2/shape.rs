@@ -179,7 +179,6 @@ fn rule_of(message: &Message, fault: &Fault) -> &'static str {
     match fault.within.iter().rev().find_map(about) {
         // Of these types the rule is about one member each.
         Some("V2-16") if !is_about("messageId") => "INIT-10",
-        Some("V2-40") if !is_about("type") => "INIT-10",
         Some("SESS-03") if !is_about("sessionId") && !is_null_list(fault) => "INIT-10",
         _ if is_null_list(fault) => "V2-44",
         Some(rule) if binds(rule, message) => rule,

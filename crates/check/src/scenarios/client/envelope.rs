@@ -8,30 +8,30 @@ use super::steps::{Turn, answer_to, end, leaves, lives, new_session, open_turn, 
 use crate::judge::{Kind, Message};
 use crate::scenarios::scenario_table;
 use crate::stage::Id;
-use crate::{Need, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop, Version};
 
 scenario_table! { Client:
-    "wrong-version": "a request of another JSON-RPC is not carried out", ["RPC-01"] => wrong_version;
-    "odd-ids": "answers carry the id of their request, of whatever form", ["RPC-05"] => odd_ids;
+    "wrong-version": "a request of another JSON-RPC is not carried out", ["RPC-01"] in BOTH => wrong_version;
+    "odd-ids": "answers carry the id of their request, of whatever form", ["RPC-05"] in BOTH => odd_ids;
     "no-ids": "a fraction and an object are no ids", ["RPC-06"] => no_ids;
     "same-id": "a request with the id of a pending one of the client is served", ["RPC-08"] => same_id;
-    "not-json": "a line that is no JSON is reported and survived", ["RPC-09"] => not_json;
+    "not-json": "a line that is no JSON is reported and survived", ["RPC-09"] in BOTH => not_json;
     "no-message": "JSON that is no message is reported, an answer without version dropped",
-        ["RPC-10"] => no_message;
-    "batch": "a batch is refused once", ["RPC-11"] => batch;
+        ["RPC-10"] in BOTH => no_message;
+    "batch": "a batch is refused once", ["RPC-11", "V2-38"] in BOTH => batch;
     "unknown-method": "an unknown method is refused as such",
-        ["RPC-12", "RPC-15"] => unknown_method;
-    "bad-params": "params that do not fit are refused as such", ["RPC-13", "RPC-25"] => bad_params;
+        ["RPC-12", "RPC-15"] in BOTH => unknown_method;
+    "bad-params": "params that do not fit are refused as such", ["RPC-13", "RPC-25"] in BOTH => bad_params;
     "error-codes": "error codes are used for what they mean",
         ["RPC-03", "RPC-15", "RPC-17", "RPC-18"] => error_codes;
-    "unknown-error": "a turn that fails with an unknown code", ["RPC-16"] => unknown_error;
+    "unknown-error": "a turn that fails with an unknown code", ["RPC-16"] in BOTH => unknown_error;
     "notifications": "notifications are not answered, whatever is wrong with them",
-        ["RPC-04", "EXT-08", "CANCEL-14"] => notifications;
-    "unknown-answer": "an unsolicited response is dropped", ["RPC-14"] => unknown_answer;
+        ["RPC-04", "EXT-08", "CANCEL-14"] in BOTH => notifications;
+    "unknown-answer": "an unsolicited response is dropped", ["RPC-14"] in BOTH => unknown_answer;
     "side-by-side": "a request that takes long does not hold up others",
         ["RPC-20"] needs [Need::Client("terminal")] => side_by_side;
-    "one-answer": "each request gets one answer", ["RPC-02", "RPC-23", "RPC-24"] => one_answer;
-    "two-turns": "two sessions at work at once", ["RPC-08", "RPC-20"] needs [Need::Act("two")] => two_turns;
+    "one-answer": "each request gets one answer", ["RPC-02", "RPC-23", "RPC-24"] in BOTH => one_answer;
+    "two-turns": "two sessions at work at once", ["RPC-08", "RPC-20"] needs [Need::Act("two")] in BOTH => two_turns;
 }
 
 /// The answers among `received`.
@@ -43,7 +43,10 @@ fn answers(message: &[Rc<Message>]) -> impl Iterator<Item = (&Value, Result<&Val
     })
 }
 
-fn permission(turn: &Turn) -> Value {
+fn permission(stage: &Stage, turn: &Turn) -> Value {
+    if stage.version() == Version::V2 {
+        return super::v2::question(turn);
+    }
     turn.with(json!({
         "toolCall": { "toolCallId": "call-1", "title": "Remove a file", "kind": "delete" },
         "options": [
@@ -57,8 +60,7 @@ async fn wrong_version(stage: &mut Stage) -> Step {
     let turn = open_turn(stage).await?;
     let mark = stage.mark();
     for version in [json!("1.0"), Value::Null] {
-        let mut request =
-            json!({ "id": "other", "method": "session/request_permission", "params": permission(&turn) });
+        let mut request = json!({ "id": "other", "method": "session/request_permission", "params": permission(stage, &turn) });
         if !version.is_null() {
             request["jsonrpc"] = version;
         }
@@ -183,9 +185,10 @@ async fn batch(stage: &mut Stage) -> Step {
     let entry = |id: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "_attache/entry", "params": {} });
     let line = json!([entry("one"), entry("two")]).to_string();
     let mark = stage.mark();
-    refused(stage, "RPC-11", line.as_bytes(), -32600).await?;
+    let rule = if stage.version() == Version::V1 { "RPC-11" } else { "V2-38" };
+    refused(stage, rule, line.as_bytes(), -32600).await?;
     let run = answers(stage.received(mark)).any(|(id, _)| id == "one" || id == "two");
-    stage.check("RPC-11", !run, "entries of a batch were answered one by one");
+    stage.check(rule, !run, "entries of a batch were answered one by one");
     end(stage, &turn).await
 }
 
@@ -195,8 +198,11 @@ async fn unknown_method(stage: &mut Stage) -> Step {
     for method in ["no/such", "session/new", "$/such"] {
         match stage.call(method, json!({})).await {
             Ok(Err(error)) => {
+                // RPC-15: codes that mean something else.
+                let other = [-32700, -32000, -32800].contains(&error.code);
+                let rule = if other { "RPC-15" } else { "RPC-12" };
                 let why = format!("`{method}` was refused with {} instead of -32601", error.code);
-                stage.check("RPC-12", error.code == -32601, why);
+                stage.check(rule, error.code == -32601, why);
                 if error.code == -32601 {
                     stage.pass("RPC-15");
                 }
@@ -271,8 +277,10 @@ async fn error_codes(stage: &mut Stage) -> Step {
 }
 
 async fn unknown_error(stage: &mut Stage) -> Step {
-    let turn = open_turn(stage).await?;
-    stage.answer_error(&turn.prompt.clone(), -31999, "something of its own").await?;
+    stage.accept(super::steps::everything()).await?;
+    new_session(stage, super::steps::NEW, json!({})).await?;
+    let (prompt, _) = prompted(stage).await?;
+    stage.answer_error(&prompt, -31999, "something of its own").await?;
     leaves(stage, &["RPC-16"], "an error with the code -31999").await
 }
 
@@ -333,6 +341,11 @@ async fn one_answer(stage: &mut Stage) -> Step {
         let params = turn.with(json!({ "path": stage.cwd().join("notes.txt") }));
         asked.push(("fs/read_text_file", stage.request("fs/read_text_file", params).await?));
     }
+    if stage.version() == Version::V2 {
+        let params = permission(stage, &turn);
+        asked
+            .push(("session/request_permission", stage.request("session/request_permission", params).await?));
+    }
     for (_, id) in &asked {
         match stage.expect(id).await {
             Ok(_) | Err(Stop::Deadline(_)) => {}
@@ -355,11 +368,19 @@ async fn two_turns(stage: &mut Stage) -> Step {
     stage.accept(super::steps::everything()).await?;
     new_session(stage, "sess-attache-one", json!({})).await?;
     new_session(stage, "sess-attache-two", json!({})).await?;
-    let (first, _) = prompted(stage).await?;
-    let (second, _) = prompted(stage).await?;
+    let (first, one) = prompted(stage).await?;
+    let (second, two) = prompted(stage).await?;
     stage.check("RPC-08", first != second, format!("two requests at once have the id {first}"));
     // RPC-20: the later one may be answered first.
-    stage.end_turn(&second, "end_turn").await?;
-    stage.end_turn(&first, "end_turn").await?;
+    for (id, prompt) in [(&second, &two), (&first, &one)] {
+        match stage.version() {
+            Version::V1 => stage.end_turn(id, "end_turn").await?,
+            Version::V2 => {
+                stage.insert(prompt).await?;
+                let session = prompt.params()["sessionId"].as_str().unwrap_or_default();
+                stage.idle(session, "end_turn").await?;
+            }
+        }
+    }
     leaves(stage, &[], "two answers").await
 }

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::steps::{Turn, describe_answer, end, everything, find, open_turn, serve_rest};
 use crate::scenarios::scenario_table;
-use crate::{Need, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop, Version};
 
 scenario_table! { Client:
     "meta": "what others write into _meta changes nothing",
-        ["EXT-01", "EXT-04", "EXT-10", "EXT-11", "EXT-12"] => meta;
-    "unknown-members": "unknown members change nothing", ["EXT-03"] => members;
-    "extension-request": "a request of an extension that the client does not know", ["EXT-07"] => request;
+        ["EXT-01", "EXT-04", "EXT-10", "EXT-11", "EXT-12"] in BOTH => meta;
+    "unknown-members": "unknown members change nothing", ["EXT-03"] in BOTH => members;
+    "extension-request": "a request of an extension that the client does not know", ["EXT-07"] in BOTH => request;
     "extension": "an extension is used where it is announced",
         ["INIT-28", "EXT-05", "EXT-06", "EXT-09"] needs [Need::Act("extension")] => extension;
     "extension-announced": "an extension that the agent announces",
@@ -19,6 +19,9 @@ scenario_table! { Client:
 
 /// A request that this client serves.
 fn service(stage: &Stage, turn: &Turn) -> Result<(&'static str, Value), Stop> {
+    if stage.version() == Version::V2 {
+        return Ok(("session/request_permission", super::v2::question(turn)));
+    }
     let notes = stage.cwd().join("notes.txt");
     if stage.need("fs.readTextFile").is_ok() {
         return Ok(("fs/read_text_file", turn.with(json!({ "path": notes }))));

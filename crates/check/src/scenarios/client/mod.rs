@@ -23,12 +23,13 @@ mod sessions;
 pub(super) mod steps;
 mod terminals;
 mod updates;
+mod v2;
 
 use crate::Scenario;
 
 /// The scenarios, in the order in which they run.
 pub(super) fn scenarios() -> Vec<Scenario> {
-    let families: [&[Scenario]; 16] = [
+    let families: [&[Scenario]; 17] = [
         opening::SCENARIOS,
         envelope::SCENARIOS,
         login::SCENARIOS,
@@ -45,6 +46,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         options::SCENARIOS,
         nes::SCENARIOS,
         extend::SCENARIOS,
+        v2::SCENARIOS,
     ];
     families.concat()
 }

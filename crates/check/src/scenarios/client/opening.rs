@@ -16,7 +16,7 @@ use crate::{Need, Role, Stage, Step, Stop, Version};
 scenario_table! { Client:
     "first-words": "initialize comes first, and nothing more until it is answered",
         ["STDIO-03", "STDIO-04", "STDIO-05", "STDIO-09", "INIT-01", "INIT-02", "INIT-04", "INIT-05",
-         "INIT-12", "INIT-17", "INIT-24", "INIT-27", "SESS-01", "RPC-01", "RPC-06", "RPC-07"] => first_words;
+         "INIT-12", "INIT-17", "INIT-24", "INIT-27", "SESS-01", "RPC-01", "RPC-06", "RPC-07"] in BOTH => first_words;
     "unknown-version": "a version that the client does not speak", ["INIT-09"] => unknown_version;
     "no-capabilities": "an agent that can nothing beyond the baseline",
         ["INIT-15", "INIT-16"] => no_capabilities;
@@ -27,7 +27,7 @@ scenario_table! { Client:
     "agreed-version": "methods of version 1 after it was agreed",
         ["INIT-10", "PROMPT-01", "PROMPT-05", "SESS-02", "EXT-05"] => agreed_version;
     "another-agent": "a session of another agent is not used", ["SESS-04"] => another_agent;
-    "end": "when its work is done the client closes the agent's input", ["STDIO-10"] => end_of_work;
+    "end": "when its work is done the client closes the agent's input", ["STDIO-10"] in BOTH => end_of_work;
 }
 
 async fn first_words(stage: &mut Stage) -> Step {
@@ -56,7 +56,8 @@ async fn first_words(stage: &mut Stage) -> Step {
     if !is_first {
         return Err(Stop::Broken("the client does not begin with initialize".to_owned()));
     }
-    let answer = json!({ "protocolVersion": 1, "agentCapabilities": everything(), "authMethods": [] });
+    stage.must_offer(&first)?;
+    let answer = stage.greeting(&everything());
     stage.reply(&first, answer).await?;
     serve_rest(stage, |_, _| None).await.map(drop)
 }

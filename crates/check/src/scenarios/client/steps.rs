@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::judge::{Kind, Message};
 use crate::stage::{Answer, Id, WireError};
-use crate::{Stage, Step, Stop};
+use crate::{Stage, Step, Stop, Version};
 
 /// Every capability of an agent in version 1, drafts included.
 pub(crate) fn everything() -> Value {
@@ -102,10 +102,27 @@ pub(crate) async fn serve_until(stage: &mut Stage, method: &str) -> Result<Rc<Me
         })?;
         match &message.kind {
             Kind::Request { method: asked, .. } if asked == method => return Ok(message),
-            Kind::Request { id, method, params } => respond(stage, id, good_answer(method, params)).await?,
+            Kind::Request { method, params, .. } => {
+                serve(stage, &message, good_answer(method, params)).await?
+            }
             _ => {}
         }
     }
+}
+
+/// Answers a request. In version 2 a prompt is a turn, and resuming reports the state first.
+async fn serve(stage: &mut Stage, asked: &Message, answer: Result<Value, (i64, &'static str)>) -> Step {
+    let Kind::Request { id, method, params } = &asked.kind else { return Ok(()) };
+    let session = params["sessionId"].as_str().unwrap_or_default();
+    match (stage.version(), method.as_str()) {
+        (Version::V2, "session/prompt") if answer.is_ok() => {
+            stage.insert(asked).await?;
+            return stage.idle(session, "end_turn").await;
+        }
+        (Version::V2, "session/resume") if answer.is_ok() => stage.idle(session, "end_turn").await?,
+        _ => {}
+    }
+    respond(stage, id, answer).await
 }
 
 /// Answers session/new with this id and the members of `more`.
@@ -132,7 +149,10 @@ async fn respond(stage: &mut Stage, id: &Id, answer: Result<Value, (i64, &'stati
 
 /// Waits for the prompt and tests whether the client answers unknown requests.
 pub(crate) async fn first_prompt(stage: &mut Stage, session: &str) -> Result<Turn, Stop> {
-    let (prompt, _) = prompted(stage).await?;
+    let (prompt, asked) = prompted(stage).await?;
+    if stage.version() == Version::V2 {
+        stage.insert(&asked).await?;
+    }
     let answers = match probe(stage).await {
         Ok(()) => true,
         Err(Stop::Deadline(_)) => false,
@@ -170,7 +190,10 @@ pub(crate) async fn probe(stage: &mut Stage) -> Step {
 
 /// Ends the turn.
 pub(crate) async fn end(stage: &mut Stage, turn: &Turn) -> Step {
-    stage.end_turn(&turn.prompt, "end_turn").await
+    match stage.version() {
+        Version::V1 => stage.end_turn(&turn.prompt, "end_turn").await,
+        Version::V2 => stage.idle(&turn.session, "end_turn").await,
+    }
 }
 
 /// Checks that the client survived `what`: it answers a probe, or, if it answers no unknown
@@ -258,9 +281,11 @@ pub(crate) fn good_answer(method: &str, params: &Value) -> Result<Value, (i64, &
         "providers/list" => json!({ "providers": [] }),
         "nes/start" => json!({ "sessionId": "nes-attache" }),
         "nes/suggest" => json!({ "suggestions": [] }),
-        "authenticate" | "logout" | "session/load" | "session/resume" | "session/close"
-        | "session/delete" | "session/archive" | "session/unarchive" | "session/set_mode"
-        | "session/set_model" | "providers/set" | "providers/disable" | "nes/close" => json!({}),
+        "authenticate" | "logout" | "auth/login" | "auth/logout" | "tool_call/cancel" | "session/load"
+        | "session/resume" | "session/close" | "session/delete" | "session/archive" | "session/unarchive"
+        | "session/set_mode" | "session/set_model" | "providers/set" | "providers/disable" | "nes/close" => {
+            json!({})
+        }
         _ => return Err((-32601, "there is no such method")),
     })
 }
@@ -277,9 +302,9 @@ pub(crate) async fn serve_rest(
             Err(Stop::PeerGone | Stop::Deadline(_)) => return Ok(said),
             Err(stop) => return Err(stop),
         };
-        if let Kind::Request { id, method, params } = &message.kind {
+        if let Kind::Request { method, params, .. } = &message.kind {
             let answer = own(method, params).unwrap_or_else(|| good_answer(method, params));
-            let sent = respond(stage, id, answer).await;
+            let sent = serve(stage, &message, answer).await;
             if let Err(Stop::PeerGone) = sent {
                 return Ok(said);
             }

@@ -9,6 +9,8 @@ pub(super) struct Peer {
     /// As the page names it.
     pub(super) name: String,
     pub(super) version: String,
+    /// The version of the protocol.
+    pub(super) protocol: u8,
     is_agent: bool,
     pub(super) command: Vec<String>,
     pub(super) flags: Vec<String>,
@@ -23,7 +25,11 @@ impl Peer {
     }
 
     pub(super) fn file(&self) -> String {
-        format!("{}-{}", self.side(), self.name.replace([' ', '/', '.'], "-"))
+        let name = self.name.replace([' ', '/', '.'], "-");
+        match self.protocol {
+            1 => format!("{}-{name}", self.side()),
+            version => format!("{}-{name}-v{version}", self.side()),
+        }
     }
 
     /// Big programs take all of a small machine while they start, and codex cannot be started twice in a new home.
@@ -58,7 +64,24 @@ const PIPED: &str = r#"prompt=$1; shift; printf '%s\n' "$prompt" | "$@""#;
 const BY_NPX: &str =
     r#"printf '#!/bin/sh\nexec %s\n' "$1" > npx; chmod +x npx; PATH=$PWD:$PATH; shift; exec "$@""#;
 
+/// Peers that speak version 2 too.
+const OF_VERSION_2: &[&str] = &["attache interop_agent", "attache agent", "claude", "codex"];
+
+/// The peers in version 1, then those that speak version 2 in that.
 pub(super) fn all(cache: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Peer>, String> {
+    let mut peers = of_version_1(cache, wanted)?;
+    let again = of_version_1(cache, &|name| OF_VERSION_2.contains(&name) && wanted(name))?;
+    for mut peer in again.into_iter().filter(|peer| OF_VERSION_2.contains(&peer.name.as_str())) {
+        peer.protocol = 2;
+        if peer.name == "attache interop_agent" {
+            peer.flags.extend(["--login".to_owned(), "pass".to_owned()]);
+        }
+        peers.push(peer);
+    }
+    Ok(peers)
+}
+
+fn of_version_1(cache: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Peer>, String> {
     let mut peers = Vec::new();
     ours(wanted, &mut peers)?;
     official(cache, wanted, &mut peers)?;
@@ -66,6 +89,7 @@ pub(super) fn all(cache: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Pee
         peers.push(Peer {
             name: agent.name().to_owned(),
             version: agent.version(),
+            protocol: 1,
             is_agent: true,
             command: agent.command(),
             flags: PROMPTS.iter().flat_map(|(kind, text)| prompt(kind, text)).collect(),
@@ -85,6 +109,7 @@ fn agent(name: &str, version: &str, command: Vec<String>) -> Peer {
     Peer {
         name: name.to_owned(),
         version: version.to_owned(),
+        protocol: 1,
         is_agent: true,
         command,
         flags: Vec::new(),

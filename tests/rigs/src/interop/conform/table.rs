@@ -26,10 +26,16 @@ pub(super) fn write(judged: &[Judged], whole: bool) -> Result<Vec<String>, Strin
     let notes = read_notes()?;
     let mut missing = Vec::new();
     let mut out = String::new();
-    for side in ["agent", "client"] {
-        let of: Vec<&Judged> = judged.iter().filter(|one| one.peer.side() == side).collect();
+    for (side, protocol, title) in [
+        ("agent", 1, "Agents"),
+        ("client", 1, "Clients"),
+        ("agent", 2, "Agents in version 2 of the protocol"),
+        ("client", 2, "Clients in version 2 of the protocol"),
+    ] {
+        let of: Vec<&Judged> =
+            judged.iter().filter(|one| one.peer.side() == side && one.peer.protocol == protocol).collect();
         if !of.is_empty() {
-            let _ = writeln!(out, "\n### {}s\n", side[..1].to_uppercase() + &side[1..]);
+            let _ = writeln!(out, "\n### {title}\n");
             counts(&of, &mut out);
             of.iter().for_each(|one| failures(one, &notes, &mut missing, &mut out));
         }
@@ -47,7 +53,8 @@ pub(super) fn write(judged: &[Judged], whole: bool) -> Result<Vec<String>, Strin
     Ok(missing)
 }
 
-/// `{"peer", "rule", "note"}` per line; a peer of `*` stands for all.
+/// `{"peer", "rule", "note"}` per line; a peer of `*` stands for all, `NAME, version 2` for one in that version
+/// of the protocol.
 fn read_notes() -> Result<BTreeMap<(String, String), String>, String> {
     let path = notes();
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -99,11 +106,14 @@ fn failures(
     if failed.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\n#### {} {}\n", one.peer.name, one.peer.version);
+    let version = if one.peer.protocol == 1 { "" } else { ", version 2" };
+    let _ = writeln!(out, "\n#### {} {}{version}\n", one.peer.name, one.peer.version);
     for rule in failed {
         let id = rule["id"].as_str().unwrap_or_default();
         let name = |peer: &str| (peer.to_owned(), id.to_owned());
-        let note = notes.get(&name(&one.peer.name)).or_else(|| notes.get(&name("*")));
+        let of_version = format!("{}, version {}", one.peer.name, one.peer.protocol);
+        let names = [of_version.as_str(), &one.peer.name, "*"];
+        let note = names.into_iter().find_map(|peer| notes.get(&name(peer)));
         if note.is_none() {
             missing.push(format!("{} {id}", one.peer.name));
         }
