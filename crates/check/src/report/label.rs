@@ -36,8 +36,15 @@ fn hint(method: &str, params: &Value) -> String {
         "session/update" => {
             let update = &params["update"];
             let kind = text(&update["sessionUpdate"]);
-            let said =
-                [&update["content"]["text"], &update["title"], &update["status"], &update["currentModeId"]];
+            let said = [
+                &update["content"]["text"],
+                &update["content"][0]["text"],
+                &update["title"],
+                &update["status"],
+                &update["currentModeId"],
+                &update["state"],
+                &update["command"],
+            ];
             let more = said.iter().find_map(|value| value.as_str()).unwrap_or_default();
             if more.is_empty() { kind.to_owned() } else { format!("{kind} {}", quoted(more)) }
         }
@@ -48,7 +55,10 @@ fn hint(method: &str, params: &Value) -> String {
                 None => text(&block["type"]).to_owned(),
             })
         }
-        "session/request_permission" => quoted(text(&params["toolCall"]["title"])),
+        "session/request_permission" => match params["title"].as_str() {
+            Some(title) => quoted(title),
+            None => quoted(text(&params["toolCall"]["title"])),
+        },
         "fs/read_text_file" | "fs/write_text_file" => short(text(&params["path"]), 60),
         "terminal/create" => short(text(&params["command"]), 60),
         _ if method.starts_with("terminal/") => text(&params["terminalId"]).to_owned(),

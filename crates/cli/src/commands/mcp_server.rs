@@ -29,14 +29,7 @@ pub(crate) fn mcp_server(cx: &Cx) -> Result<()> {
     let sandbox = Sandbox { always: settings.sandbox, hidden: cx.paths.all() };
     // Questions go to the client, so nothing arrives here.
     let (services, _) = ClientServices::new(policy, sandbox);
-    let tools = Toolbox {
-        services,
-        roots,
-        session: None,
-        fs: settings.fs,
-        terminal: settings.terminal,
-        asking: Asking::Client,
-    };
+    let tools = Toolbox::new(services, roots, Asking::Client).only(settings.fs, settings.terminal);
     until_interrupted(async { serve(Link::stdio(), tools).await.map_err(Failure::runtime) })
 }
 

@@ -70,9 +70,10 @@ async fn read(
     tasks: &mut JoinSet<()>,
 ) -> io::Result<()> {
     loop {
-        // Results of ended calls are not kept.
+        let received = reader.next().await;
+        // Calls that have ended do not count.
         while tasks.try_join_next().is_some() {}
-        let line = match reader.next().await {
+        let line = match received {
             Ok(Some(line)) => line,
             Ok(None) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -291,18 +292,23 @@ impl Connection {
 
     /// Asks the user of the client. No answer is a no.
     async fn ask(&self, call: &Arc<Call>, question: &Question) -> Answer {
-        debug_assert_eq!(self.tools.asking, Asking::Client);
+        debug_assert_eq!(self.tools.asking(), Asking::Client);
         if !call.client.forms {
             call.unasked.store(true, Ordering::Relaxed);
             return Answer::Unanswered;
         }
         let form = question::form(question);
         let (reply, answered) = oneshot::channel();
-        let message = match call.era {
-            Era::Handshake => self.elicit(form, reply),
-            Era::Stateless => self.suspend(call, form, reply),
+        let (message, _open) = match call.era {
+            Era::Handshake => match self.elicit(form, reply) {
+                Some((message, open)) => (message, Some(open)),
+                None => return Answer::Unanswered,
+            },
+            Era::Stateless => match self.suspend(call, form, reply) {
+                Some(message) => (message, None),
+                None => return Answer::Unanswered,
+            },
         };
-        let Some(message) = message else { return Answer::Unanswered };
         if self.send(message).await.is_err() {
             return Answer::Unanswered;
         }
@@ -310,7 +316,7 @@ impl Connection {
     }
 
     /// The request that shows a form to the user.
-    fn elicit(&self, form: Value, reply: oneshot::Sender<Value>) -> Option<String> {
+    fn elicit(&self, form: Value, reply: oneshot::Sender<Value>) -> Option<(String, OpenQuestion<'_>)> {
         let mut state = self.state.lock();
         if state.is_closed {
             return None;
@@ -320,7 +326,7 @@ impl Connection {
         state.questions.insert(number, reply);
         let request =
             json!({ "jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": form });
-        Some(request.to_string())
+        Some((request.to_string(), OpenQuestion { connection: self, number }))
     }
 
     /// Ends the request of a call with a question. Its answer arrives with a second request.
@@ -359,6 +365,24 @@ impl Connection {
 
     async fn send(&self, message: String) -> Result<(), Gone> {
         self.out.send(message).await.map_err(|_| Gone)
+    }
+}
+
+/// A question that is withdrawn if its call ends before the answer.
+struct OpenQuestion<'a> {
+    connection: &'a Connection,
+    number: i64,
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        let is_open = self.connection.state.lock().questions.remove(&self.number).is_some();
+        if is_open {
+            let params = json!({ "requestId": self.number, "reason": "the call was cancelled" });
+            let message = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+            // A client that does not read has not seen the question either.
+            let _ = self.connection.out.try_send(message.to_string());
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use attache::wire::v1::McpServerStdio;
+use attache::wire::v1::{McpServerStdio, SessionId};
 use attache_conn::Link;
 use attache_conn::private::{TempDir, user_id};
 use tokio::net::{UnixListener, UnixStream};
@@ -26,12 +26,12 @@ const CONNECTIONS: usize = 8;
 const LONGEST_PATH: usize = 100;
 
 /// The MCP server of a session. Dropping it ends its connections and their commands.
-#[derive(Debug)]
 pub(crate) struct Endpoint {
     socket: PathBuf,
     /// The directory of the socket, if it is not in the runtime directory.
     _directory: Option<TempDir>,
     program: PathBuf,
+    tools: Toolbox,
     serving: JoinHandle<()>,
 }
 
@@ -46,8 +46,13 @@ impl Endpoint {
         let _ = std::fs::remove_file(&socket);
         let listener = UnixListener::bind(&socket).context("the socket of the MCP server")?;
         let program = std::env::current_exe().context("the path of this program")?;
-        let serving = tokio::spawn(accept(listener, tools));
-        Ok(Endpoint { socket, _directory: directory, program, serving })
+        let serving = tokio::spawn(accept(listener, tools.clone()));
+        Ok(Endpoint { socket, _directory: directory, program, tools, serving })
+    }
+
+    /// Sets the session; see [`Toolbox::set_session`].
+    pub(crate) fn set_session(&self, session: SessionId) {
+        self.tools.set_session(session);
     }
 
     /// The entry for `mcpServers` of a new session.
@@ -158,14 +163,7 @@ mod tests {
         let root = home.path().canonicalize().unwrap();
         let policy = Policy::new(Mode::ASK).roots([&root]);
         let (services, mut events) = ClientServices::new(policy, Sandbox::default());
-        let tools = Toolbox {
-            services,
-            roots: vec![root.clone()],
-            session: None,
-            fs: true,
-            terminal: true,
-            asking: Asking::User,
-        };
+        let tools = Toolbox::new(services, vec![root.clone()], Asking::User);
         let endpoint = Endpoint::open(&paths(&root), tools).unwrap();
         let entry = endpoint.server();
         let [command, flag, socket] = &*entry.args else { panic!("{entry:?}") };
@@ -181,11 +179,18 @@ mod tests {
         let arguments = json!({ "path": "a.txt", "content": "x" });
         let params = json!({ "name": "write_file", "arguments": arguments, "_meta": meta });
         let call = json!({ "jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": params });
-        for (answer, allowed) in [(Answer::Reject, false), (Answer::Once, true)] {
+        // The answer for the session holds for the next call.
+        endpoint.set_session(SessionId::from("s"));
+        let answers = [Some(Answer::Reject), Some(Answer::Session), None];
+        for answer in answers {
+            let allowed = answer != Some(Answer::Reject);
             writer.send(call.to_string().as_bytes()).await.unwrap();
-            let Some(GuardEvent::Question(question, reply)) = events.recv().await else { panic!() };
-            assert_eq!(question.headline(), "Create a.txt?");
-            reply.send(answer).unwrap();
+            if let Some(answer) = answer {
+                let Some(GuardEvent::Question(question, reply)) = events.recv().await else { panic!() };
+                assert_eq!(question.headline(), "Create a.txt?");
+                assert_eq!(question.session, Some(SessionId::from("s")));
+                reply.send(answer).unwrap();
+            }
             let line = reader.next().await.unwrap().unwrap();
             let response: Value = serde_json::from_slice(line).unwrap();
             assert_eq!(response["result"]["isError"], !allowed, "{response}");

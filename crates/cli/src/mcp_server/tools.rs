@@ -1,6 +1,7 @@
 //! The tools: `read_file`, `write_file` and `run_command`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache::client::Terminal as _;
@@ -8,6 +9,7 @@ use attache::wire::v1::{CreateTerminalRequest, ReadTextFileRequest, SessionId, W
 use attache_host::files::{FileLimits, Files};
 use attache_host::policy::{Answer, Question};
 use attache_host::terminals::PtyTerminals;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -33,16 +35,15 @@ pub(crate) enum Asking {
     Client,
 }
 
-/// The tools of a server.
+/// The tools of a server. Clones share the session.
 #[derive(Clone)]
 pub(crate) struct Toolbox {
-    pub(crate) services: ClientServices,
-    /// The directories of the session; the first is the working directory.
-    pub(crate) roots: Vec<PathBuf>,
-    pub(crate) session: Option<SessionId>,
-    pub(crate) fs: bool,
-    pub(crate) terminal: bool,
-    pub(crate) asking: Asking,
+    services: ClientServices,
+    roots: Vec<PathBuf>,
+    asking: Asking,
+    fs: bool,
+    terminal: bool,
+    session: Arc<Mutex<Option<SessionId>>>,
 }
 
 /// The result of a call.
@@ -107,6 +108,32 @@ struct RunCommand {
 }
 
 impl Toolbox {
+    /// Creates all tools, for a session with these directories. The first one is the working directory.
+    pub(crate) fn new(services: ClientServices, roots: Vec<PathBuf>, asking: Asking) -> Toolbox {
+        Toolbox { services, roots, asking, fs: true, terminal: true, session: Arc::default() }
+    }
+
+    /// Leaves out the tools for files, or the one for commands.
+    #[must_use]
+    pub(crate) fn only(mut self, fs: bool, terminal: bool) -> Toolbox {
+        (self.fs, self.terminal) = (fs, terminal);
+        self
+    }
+
+    /// Sets the session, for which answers of the user are remembered. Its id is known after the agent has got the server.
+    #[cfg_attr(not(test), allow(dead_code, reason = "for sessions of version 2"))]
+    pub(crate) fn set_session(&self, session: SessionId) {
+        *self.session.lock() = Some(session);
+    }
+
+    pub(super) fn asking(&self) -> Asking {
+        self.asking
+    }
+
+    fn session(&self) -> Option<SessionId> {
+        self.session.lock().clone()
+    }
+
     /// The definitions of the tools, as in `tools/list`.
     pub(super) fn definitions(&self) -> Vec<Value> {
         let path =
@@ -204,7 +231,7 @@ impl Toolbox {
         let mut request = ReadTextFileRequest::new(SessionId::from(""), self.absolute(&path));
         (request.line, request.limit) = (line, limit);
         let files = files.limits(FileLimits { read: LARGEST_READ, ..FileLimits::default() });
-        let text = files.read_in(self.session.as_ref(), &self.roots, request).await;
+        let text = files.read_in(self.session().as_ref(), &self.roots, request).await;
         text.map(ToolResult::text).map_err(|error| error.to_string())
     }
 
@@ -212,7 +239,7 @@ impl Toolbox {
         let WriteFile { path, content } = decode(arguments)?;
         let bytes = content.len();
         let request = WriteTextFileRequest::new(SessionId::from(""), self.absolute(&path), content);
-        let written = files.write_in(self.session.as_ref(), &self.roots, request).await;
+        let written = files.write_in(self.session().as_ref(), &self.roots, request).await;
         written
             .map(|()| ToolResult::text(format!("wrote {bytes} bytes to {path}")))
             .map_err(|error| error.to_string())
@@ -229,10 +256,10 @@ impl Toolbox {
         request.args = (!call.args.is_empty()).then_some(call.args);
         request.cwd = call.cwd.map(|cwd| self.absolute(&cwd));
         request.output_byte_limit = Some(call.output_limit.unwrap_or(DEFAULT_OUTPUT).min(LARGEST_OUTPUT));
-        let time = Duration::from_secs(call.timeout_seconds.unwrap_or(DEFAULT_TIME).min(LONGEST_TIME));
+        let time = Duration::from_secs(call.timeout_seconds.unwrap_or(DEFAULT_TIME).clamp(1, LONGEST_TIME));
         let fail = |error: attache::Error| error.to_string();
         let terminal =
-            terminals.create_in(self.session.as_ref(), &self.roots, request).await.map_err(fail)?;
+            terminals.create_in(self.session().as_ref(), &self.roots, request).await.map_err(fail)?;
         let timed_out = tokio::select! {
             _ = terminal.wait_for_exit() => false,
             () = tokio::time::sleep(time) => true,

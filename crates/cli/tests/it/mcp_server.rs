@@ -311,6 +311,68 @@ fn a_cancelled_call_has_no_response_and_leaves_no_process() {
 }
 
 #[test]
+fn a_question_of_a_cancelled_call_is_withdrawn() {
+    let world = World::new();
+    let mut client = Client::with_handshake(&world, &[], forms());
+    let arguments = json!({ "path": "a.txt", "content": "x" });
+    let call = client.request("tools/call", json!({ "name": "write_file", "arguments": arguments }));
+    let question = client.receive();
+    let params = json!({ "requestId": call });
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+    let withdrawn = client.receive();
+    assert_eq!(withdrawn["method"], "notifications/cancelled");
+    assert_eq!(withdrawn["params"]["requestId"], question["id"]);
+    // An answer that comes too late changes nothing.
+    let result = json!({ "action": "accept", "content": { "decision": "Yes, once" } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }));
+    assert_eq!(client.result("ping", json!({})), json!({}));
+    assert!(!world.dir.join("a.txt").exists());
+    client.close();
+}
+
+#[test]
+fn calls_are_limited_and_counted_while_they_run() {
+    let world = World::new();
+    world.write("a.txt", "a");
+    let mut client = Client::with_handshake(&world, &["--approve-all"], json!({}));
+    // Many calls one after the other are no problem.
+    for _ in 0..40 {
+        assert_eq!(client.call("read_file", json!({ "path": "a.txt" })).0, "a");
+    }
+    let arguments = json!({ "command": "sleep 1000" });
+    let running: Vec<i64> = (0..16)
+        .map(|_| client.request("tools/call", json!({ "name": "run_command", "arguments": arguments })))
+        .collect();
+    let response =
+        client.response("tools/call", json!({ "name": "read_file", "arguments": { "path": "a.txt" } }));
+    assert!(
+        response["error"]["message"].as_str().unwrap().contains("16 calls are in progress"),
+        "{response}"
+    );
+    for call in running {
+        let params = json!({ "requestId": call });
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+    }
+    client.close();
+}
+
+#[test]
+fn questions_that_are_never_answered_make_room() {
+    let world = World::new();
+    let mut client = Client::stateless(&world, &[], forms());
+    let call = |name: &str| json!({ "name": "write_file", "arguments": { "path": name, "content": "x" } });
+    let first = client.result("tools/call", call("first"));
+    for number in 0..16 {
+        assert_eq!(client.result("tools/call", call(&number.to_string()))["resultType"], "input_required");
+    }
+    // The oldest question was given up.
+    let mut retry = call("first");
+    retry["requestState"] = first["requestState"].clone();
+    assert_eq!(client.code("tools/call", retry), -32602);
+    client.close();
+}
+
+#[test]
 fn a_command_that_takes_too_long_is_ended() {
     let world = World::new();
     let mut client = Client::stateless(&world, &["--approve-all"], json!({}));
