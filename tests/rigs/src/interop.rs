@@ -5,7 +5,7 @@
 //! the messages that went over the wire between the two, and counts the processes that are left at the end.
 //!
 //! Read on in `install` (where the SDKs come from), `pair` (one client, one agent), `wire` (what must hold of any
-//! exchange), `version_2` (our agents over version 2), `mcp` (our MCP server), `shipped` (the example programs that the SDKs carry
+//! exchange), `version_2` (version 2), `mcp` (our MCP server), `shipped` (the example programs that the SDKs carry
 //! themselves), `coder` (our coding agent with clients of others) and `real` (agents that people use).
 
 mod coder;
@@ -116,7 +116,9 @@ fn ours(only: &[&'static str], cache: &Path, report: &mut Report) -> Result<(), 
     pair::run(&ours.client, &ours.agent, cache, report)?;
     for sdk in only {
         version_2::scenarios(sdk, &ours.agent.command, cache, report)?;
+        version_2::agents(sdk, cache, report)?;
     }
+    version_2::ours(&ours.agent.command, cache, report)?;
     if only.contains(&"ts") {
         mcp::run(cache, report)?;
     }

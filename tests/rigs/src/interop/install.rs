@@ -82,10 +82,15 @@ pub(super) fn client_v2(cache: &Path) -> Result<Vec<String>, String> {
     Ok(vec!["node".to_owned(), text(&typescript(cache)?.join("client_v2.mjs"))])
 }
 
-/// The client of version 2 on the official Rust SDK.
-pub(super) fn rust_client_v2(cache: &Path) -> Result<String, String> {
-    let [client] = apart(&home().join("rust-peer"), cache, ["client_v2"])?;
-    Ok(client)
+/// The agent of version 2 on the official TypeScript SDK.
+pub(super) fn ts_agent_v2(cache: &Path) -> Result<Vec<String>, String> {
+    Ok(vec!["node".to_owned(), text(&typescript(cache)?.join("agent_v2.mjs"))])
+}
+
+/// A program of version 2 on the official Rust SDK.
+pub(super) fn rust_peer(cache: &Path, name: &str) -> Result<String, String> {
+    let [program] = apart(&home().join("rust-peer"), cache, [name])?;
+    Ok(program)
 }
 
 /// The client on the official MCP SDKs for TypeScript.

@@ -1,4 +1,4 @@
-//! Our agents over protocol version 2, with the official SDKs for TypeScript and Rust as the client.
+//! Our agents and our client over protocol version 2, with the official SDKs for TypeScript and Rust as the peer.
 
 use std::path::Path;
 
@@ -21,6 +21,20 @@ const CHECKS: &[&str] = &[
     "ok cancel",
     "ok queue",
     "ok modes_as_an_option",
+    "ok resume_with_replay",
+];
+/// The checks of our client.
+const OUR_CHECKS: &[&str] = &[
+    "ok initialize",
+    "ok answer",
+    "ok stop_reasons",
+    "ok replaced_message",
+    "ok edit_granted",
+    "ok edit_denied",
+    "ok terminal",
+    "ok cancel",
+    "ok cancel_asked",
+    "ok background",
     "ok resume_with_replay",
 ];
 /// The checks of the client on the official Rust SDK.
@@ -50,11 +64,28 @@ pub(super) fn scenarios(
     match sdk {
         "ts" => run("ts (version 2)", "ours", install::client_v2(cache)?, &[], CHECKS, agent, cache, report),
         "rust" => {
-            let client = vec![install::rust_client_v2(cache)?];
+            let client = vec![install::rust_peer(cache, "client_v2")?];
             run("rust (version 2)", "ours", client, &[], RUST_CHECKS, agent, cache, report)
         }
         _ => Ok(()), // the others do not speak version 2
     }
+}
+
+/// Runs our client against the agent of one SDK.
+pub(super) fn agents(sdk: &str, cache: &Path, report: &mut Report) -> Result<(), String> {
+    let (name, agent) = match sdk {
+        "ts" => ("ts (version 2)", install::ts_agent_v2(cache)?),
+        "rust" => ("rust (version 2)", vec![install::rust_peer(cache, "agent_v2")?]),
+        _ => return Ok(()),
+    };
+    let [client] = install::our_peers(["interop_client_v2"])?;
+    run("ours (version 2)", name, vec![client], &[], OUR_CHECKS, &agent, cache, report)
+}
+
+/// Runs our client against our agent.
+pub(super) fn ours(agent: &[String], cache: &Path, report: &mut Report) -> Result<(), String> {
+    let [client] = install::our_peers(["interop_client_v2"])?;
+    run("ours (version 2)", "ours", vec![client], &[], OUR_CHECKS, agent, cache, report)
 }
 
 /// Runs the client against our coding agent.
@@ -63,7 +94,7 @@ pub(super) fn coder(agent: &[String], cache: &Path, report: &mut Report) -> Resu
     run("ts (version 2)", "attache_agent", client, &["--coder"], CODER_CHECKS, agent, cache, report)
 }
 
-#[expect(clippy::too_many_arguments, reason = "called three times")]
+#[expect(clippy::too_many_arguments, reason = "the parts of one run")]
 fn run(
     client_name: &str,
     name: &str,
