@@ -154,7 +154,7 @@ async fn output_of_commands_is_live_and_folded() {
         let terminal = terminals.command("sh").args(["-c", script]).start().await?;
         tool.show_terminal(&terminal).await?;
         terminal.wait().await?;
-        tool.update(tool.change().status(attache::wire::v1::ToolCallStatus::Completed)).await?;
+        tool.update(tool.change().status(attache::agent::ToolStatus::Completed)).await?;
         terminal.release().await?;
         turn.say("counted").await?;
     });

@@ -1,7 +1,7 @@
 //! What is long is folded and can be unfolded; what is on the screen fits it, whatever its size becomes.
 
-use attache::agent::{Agent, AgentSession, OpenRequest, Turn};
-use attache::wire::v1::{ToolCallStatus, ToolKind};
+use attache::agent::{Agent, AgentSession, OpenRequest, ToolStatus, Turn};
+use attache::wire::v1::ToolKind;
 use attache::{Json, Prompt, Result, StopReason};
 
 use crate::chat_rig::{Chat, Start};
@@ -24,7 +24,7 @@ impl AgentSession for Talker {
                 let input = json(serde_json::json!({"pattern": "needle", "depth": 3}));
                 let tool = turn.tool("Search").kind(ToolKind::Search).input(input).start().await?;
                 let output = json(serde_json::json!({"hits": [{"file": "hay.txt"}]}));
-                let done = tool.change().status(ToolCallStatus::Completed).raw_output(output);
+                let done = tool.change().status(ToolStatus::Completed).raw_output(output);
                 tool.update(done).await?;
             }
             "print" => {

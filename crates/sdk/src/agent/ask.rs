@@ -8,11 +8,12 @@ use attache_wire::v1::{
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, ToolCallId,
     ToolCallUpdate, ToolKind,
 };
+use attache_wire::v2::ToolCallStatus as ToolStatus;
 use serde::Serialize;
 
 use super::content::ToolContent;
 use super::tool::Tool;
-use super::tool_state::{ToolState, ToolStatus};
+use super::tool_state::ToolState;
 use super::turn::{DetachedTurn, Turn};
 use super::turn_state::TurnState;
 use super::v2;

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::ops::Deref;
 
+use attache_wire::v2::ToolCallStatus as ToolStatus;
+
 use super::content::ToolContent;
 use super::message::Message;
 use super::sender::UpdateSender;
 use super::tool::Tool;
-use super::tool_state::{ToolChange, ToolStatus};
+use super::tool_state::ToolChange;
 use super::turn_state::Hold;
 use crate::{Error, Result};
 

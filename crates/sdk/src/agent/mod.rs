@@ -83,6 +83,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 pub use ask::{Choice, Forms, Links, Question, usual_options};
+pub use attache_wire::v2::ToolCallStatus as ToolStatus;
 pub use auth::Auth;
 pub use background::BackgroundTool;
 pub use builder::Agent;
@@ -98,7 +99,7 @@ pub use provided::{ClientTerminal, ClientTerminals, FileReader, FileWriter, Term
 pub use session::{AgentSession, IntoOpenedSession, OpenRequest, OpenedSession, OptionValue};
 pub use state::StatefulAgent;
 pub use tool::{Tool, ToolBuilder, block};
-pub use tool_state::{ToolChange, ToolStatus};
+pub use tool_state::ToolChange;
 pub use turn::{DetachedTurn, Turn};
 #[cfg(feature = "unstable")]
 pub use unstable::{Providers, SystemPromptSupport};

@@ -9,6 +9,7 @@ use attache_wire::v1::{
     ContentBlock, Terminal as TerminalContent, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation,
     ToolKind,
 };
+use attache_wire::v2::ToolCallStatus as ToolStatus;
 use attache_wire::{Json, Meta, Patch};
 
 use super::background::BackgroundTool;
@@ -16,7 +17,7 @@ use super::content::ToolContent;
 use super::own_terminal::OwnTerminalBuilder;
 use super::sender::UpdateSender;
 use super::shared::CancelKey;
-use super::tool_state::{ToolAppend, ToolChange, ToolStart, ToolState, ToolStatus, ToolUpdate};
+use super::tool_state::{ToolAppend, ToolChange, ToolStart, ToolState, ToolUpdate};
 use super::turn_state::TurnState;
 use crate::id::unique_id;
 use crate::task::lock;
@@ -197,7 +198,7 @@ impl ToolShared {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        lock(&self.state).status.is_final()
+        lock(&self.state).status.as_ref().is_some_and(ToolStatus::is_final)
     }
 
     /// Applies a change. Returns the whole `_meta` if it changed, and content that is to be recorded.
@@ -219,7 +220,7 @@ impl ToolShared {
         let (meta, unrecorded) = self.apply(&change);
         let update = ToolUpdate { id: &self.id, change: &change, meta: meta.as_ref(), unrecorded };
         let sender = self.sender();
-        if !change.status.is_some_and(ToolStatus::is_final) {
+        if !change.status.as_ref().is_some_and(ToolStatus::is_final) {
             return sender.send(&update).await;
         }
         match &sender {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use attache_wire::v1::{
     SessionUpdate, ToolCall, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
+use attache_wire::v2::ToolCallStatus as ToolStatus;
 use attache_wire::{Json, Meta, Patch};
 use serde::ser::{Serialize, Serializer};
 
@@ -12,51 +13,23 @@ use super::client::Recordable;
 use super::content::{self, ToolContent};
 use super::v2::{self, MessageIds};
 
-/// The status of a tool call.
-///
-/// Example: [`ToolChange`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum ToolStatus {
-    /// Not started: its input is still streaming, or it waits for permission.
-    #[default]
-    Pending,
-    /// Running.
-    InProgress,
-    /// Interrupted; it may continue. In version 1: running.
-    Paused,
-    /// Completed.
-    Completed,
-    /// Failed.
-    Failed,
-    /// Cancelled. In version 1: failed.
-    Cancelled,
-}
-
-impl ToolStatus {
-    /// Whether the call has ended.
-    pub fn is_final(self) -> bool {
-        matches!(self, ToolStatus::Completed | ToolStatus::Failed | ToolStatus::Cancelled)
-    }
-
-    fn to_v1(self) -> ToolCallStatus {
-        match self {
-            ToolStatus::Pending => ToolCallStatus::Pending,
-            ToolStatus::InProgress | ToolStatus::Paused => ToolCallStatus::InProgress,
-            ToolStatus::Completed => ToolCallStatus::Completed,
-            ToolStatus::Failed | ToolStatus::Cancelled => ToolCallStatus::Failed,
-        }
+/// The status in version 1; `None` for one that this crate does not know.
+fn status_to_v1(status: &ToolStatus) -> Option<ToolCallStatus> {
+    match status {
+        ToolStatus::Pending => Some(ToolCallStatus::Pending),
+        ToolStatus::InProgress | ToolStatus::Paused => Some(ToolCallStatus::InProgress),
+        ToolStatus::Completed => Some(ToolCallStatus::Completed),
+        ToolStatus::Failed | ToolStatus::Cancelled => Some(ToolCallStatus::Failed),
+        _ => None,
     }
 }
 
-impl From<ToolCallStatus> for ToolStatus {
-    fn from(status: ToolCallStatus) -> Self {
-        match status {
-            ToolCallStatus::InProgress => ToolStatus::InProgress,
-            ToolCallStatus::Completed => ToolStatus::Completed,
-            ToolCallStatus::Failed => ToolStatus::Failed,
-            _ => ToolStatus::Pending,
-        }
+fn status_from_v1(status: ToolCallStatus) -> ToolStatus {
+    match status {
+        ToolCallStatus::InProgress => ToolStatus::InProgress,
+        ToolCallStatus::Completed => ToolStatus::Completed,
+        ToolCallStatus::Failed => ToolStatus::Failed,
+        _ => ToolStatus::Pending,
     }
 }
 
@@ -121,9 +94,9 @@ impl ToolChange {
         self
     }
 
-    /// Sets the status.
-    pub fn status(mut self, status: impl Into<ToolStatus>) -> Self {
-        self.status = Some(status.into());
+    /// Sets the status. Version 1 shows a paused call as running and a cancelled one as failed.
+    pub fn status(mut self, status: ToolStatus) -> Self {
+        self.status = Some(status);
         self
     }
 
@@ -187,7 +160,7 @@ impl From<ToolCallUpdate> for ToolChange {
             title: patch(update.title),
             name: patch(update.name),
             kind: patch(update.kind),
-            status: update.status.map(ToolStatus::from),
+            status: update.status.map(status_from_v1),
             content: patch(update.content.map(|items| items.into_iter().map(ToolContent::from).collect())),
             locations: patch(update.locations),
             raw_input: patch(update.raw_input),
@@ -203,7 +176,8 @@ pub(super) struct ToolState {
     pub(super) title: String,
     pub(super) name: Option<String>,
     pub(super) kind: Option<ToolKind>,
-    pub(super) status: ToolStatus,
+    /// Pending if there is none.
+    pub(super) status: Option<ToolStatus>,
     pub(super) content: Option<Vec<ToolContent>>,
     pub(super) locations: Option<Vec<ToolCallLocation>>,
     pub(super) raw_input: Option<Json>,
@@ -232,7 +206,9 @@ impl ToolState {
         }
         put(&mut self.name, &change.name);
         put(&mut self.kind, &change.kind);
-        self.status = change.status.unwrap_or(self.status);
+        if change.status.is_some() {
+            self.status.clone_from(&change.status);
+        }
         put(&mut self.content, &change.content);
         put(&mut self.locations, &change.locations);
         put(&mut self.raw_input, &change.raw_input);
@@ -252,7 +228,8 @@ impl ToolState {
 
     /// The call in version 1.
     pub(super) fn into_v1(self, id: ToolCallId) -> ToolCall {
-        let mut call = ToolCall::new(id, self.title).status(self.status.to_v1());
+        let mut call = ToolCall::new(id, self.title);
+        call.status = status_to_v1(self.status.as_ref().unwrap_or(&ToolStatus::Pending));
         call.name = self.name;
         call.kind = self.kind;
         call.content = self.content.as_deref().map(content::to_v1);
@@ -310,7 +287,7 @@ impl ToolUpdate<'_> {
         update.title = set(&self.change.title).cloned();
         update.name = set(&self.change.name).cloned();
         update.kind = set(&self.change.kind).copied();
-        update.status = self.change.status.map(ToolStatus::to_v1);
+        update.status = self.change.status.as_ref().and_then(status_to_v1);
         update.content = list(&self.change.content, content::to_v1);
         update.locations = list(&self.change.locations, <[_]>::to_vec);
         update.raw_input = set(&self.change.raw_input).cloned();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache::agent::{Agent, Choice, ClientTerminal, Turn, block, usual_options};
+use attache::agent::{Agent, Choice, ClientTerminal, ToolStatus, Turn, block, usual_options};
 use attache::wire::v1::*;
 use attache::{Edit, Error, Json, Result, StopReason};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ async fn every_call_has_an_id_and_an_end() {
                 drop(turn.tool("dropped").start().await?);
                 turn.tool("failed").start().await?.fail("no").await?;
                 let plain = turn.tool("ended by a plain update").start().await?;
-                plain.update(plain.change().status(ToolCallStatus::Completed)).await?;
+                plain.update(plain.change().status(ToolStatus::Completed)).await?;
                 // an update is about its own call, whatever it says
                 kept.update(ToolCallUpdate::new("someone else's").title("still kept".to_owned())).await?;
                 Ok(StopReason::EndTurn)

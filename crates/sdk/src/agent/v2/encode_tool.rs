@@ -7,7 +7,7 @@ use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
 use super::super::ask::Subject;
 use super::super::content::{Kind, ToolContent};
-use super::super::tool_state::{ToolChange, ToolState, ToolStatus};
+use super::super::tool_state::{ToolChange, ToolState};
 use super::encode::meta;
 
 /// A new tool call replaces one of the same id, as in a replay, so absent members are `null`.
@@ -22,7 +22,7 @@ pub(crate) fn tool_start<S: Serializer>(
     map.serialize_entry("title", &state.title)?;
     map.serialize_entry("name", &state.name)?;
     map.serialize_entry("kind", &state.kind)?;
-    map.serialize_entry("status", &status(state.status))?;
+    map.serialize_entry("status", status(state))?;
     map.serialize_entry("content", &state.content.as_deref().map(Contents))?;
     map.serialize_entry("locations", &state.locations)?;
     map.serialize_entry("rawInput", &state.raw_input)?;
@@ -56,8 +56,8 @@ pub(crate) fn tool_update<S: Serializer>(
     put(&mut map, "title", &change.title)?;
     put(&mut map, "name", &change.name)?;
     put(&mut map, "kind", &change.kind)?;
-    if let Some(new) = change.status {
-        map.serialize_entry("status", &status(new))?;
+    if let Some(status) = &change.status {
+        map.serialize_entry("status", status)?;
     }
     match &change.content {
         Patch::Set(content) => map.serialize_entry("content", &Contents(content))?,
@@ -88,15 +88,8 @@ pub(crate) fn tool_chunk<S: Serializer>(
     map.end()
 }
 
-fn status(status: ToolStatus) -> v2::ToolCallStatus {
-    match status {
-        ToolStatus::Pending => v2::ToolCallStatus::Pending,
-        ToolStatus::InProgress => v2::ToolCallStatus::InProgress,
-        ToolStatus::Paused => v2::ToolCallStatus::Paused,
-        ToolStatus::Completed => v2::ToolCallStatus::Completed,
-        ToolStatus::Failed => v2::ToolCallStatus::Failed,
-        ToolStatus::Cancelled => v2::ToolCallStatus::Cancelled,
-    }
+fn status(state: &ToolState) -> &v2::ToolCallStatus {
+    state.status.as_ref().unwrap_or(&v2::ToolCallStatus::Pending)
 }
 
 struct Contents<'a>(&'a [ToolContent]);
@@ -176,7 +169,7 @@ impl Serialize for ToolSubject<'_> {
                 map.serialize_entry("title", &state.title)?;
                 put(&mut map, "name", state.name.as_ref())?;
                 put(&mut map, "kind", state.kind.as_ref())?;
-                map.serialize_entry("status", &status(state.status))?;
+                map.serialize_entry("status", status(state))?;
                 put(&mut map, "content", state.content.as_deref().map(Contents))?;
                 put(&mut map, "locations", state.locations.as_ref())?;
                 put(&mut map, "rawInput", state.raw_input.as_ref())?;
