@@ -95,11 +95,13 @@ impl ToolCall {
         if let Some(status) = update.status {
             self.status = model_status(status);
         }
+        // Version 2 clears with `null`.
+        let value = |json: &Option<Json>| json.clone().filter(|json| json.get() != "null");
         if update.raw_input.is_some() {
-            self.raw_input.clone_from(&update.raw_input);
+            self.raw_input = value(&update.raw_input);
         }
         if update.raw_output.is_some() {
-            self.raw_output.clone_from(&update.raw_output);
+            self.raw_output = value(&update.raw_output);
         }
         if update.meta.is_some() {
             self.meta.clone_from(&update.meta);

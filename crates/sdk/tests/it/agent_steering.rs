@@ -124,3 +124,46 @@ async fn a_cancel_ends_the_turn_and_what_it_has_not_taken() {
     rig.expect_end("p1", "cancelled").await;
     rig.disconnect().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_prompt_is_answered_once_whoever_takes_it() {
+    // shows PROMPT-13, V2-08
+    const PROMPTS: usize = 300;
+    for in_v2 in [false, true] {
+        let agent = agent(|turn, prompt| {
+            Box::pin(async move {
+                // Some turns wait for prompts beside their work, some take what is there, some take none.
+                match prompt.text().len() % 3 {
+                    0 => {
+                        tokio::select! {
+                            biased;
+                            () = tokio::task::yield_now() => {}
+                            _ = turn.next_prompt() => {}
+                        }
+                    }
+                    1 => while turn.take_prompt().is_some() {},
+                    _ => {}
+                }
+                Ok(StopReason::EndTurn)
+            })
+        })
+        .steering();
+        let mut rig = if in_v2 { open(agent).await } else { Rig::open(agent, json!({})).await };
+        for number in 0..PROMPTS {
+            rig.client.request(number, "session/prompt", prompt("s1", &"x".repeat(number % 7))).await;
+        }
+        let (mut answered, mut inserted, mut idle) = (std::collections::HashSet::new(), 0, false);
+        while answered.len() < PROMPTS || (in_v2 && !idle) {
+            let line = rig.client.line().await;
+            let update = &line["params"]["update"];
+            inserted += usize::from(update["sessionUpdate"] == "user_message");
+            idle = update["state"] == "idle" || (idle && update["state"].is_null());
+            if let Some(id) = line["id"].as_u64() {
+                assert!(line.get("result").is_some() && answered.insert(id), "{line}");
+            }
+        }
+        assert_eq!(inserted, if in_v2 { PROMPTS } else { 0 });
+        rig.assert_responsive().await;
+        rig.disconnect().await;
+    }
+}

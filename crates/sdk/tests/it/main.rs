@@ -19,6 +19,7 @@ mod agent_state;
 mod agent_steering;
 mod agent_tool;
 mod agent_turn;
+mod agent_twin;
 mod agent_v2;
 mod client_ask;
 mod client_bounds;
