@@ -18,8 +18,10 @@ pub(crate) fn word(value: impl Serialize) -> String {
     }
 }
 
-pub(crate) fn event(event: &Event) -> Result<String> {
-    Ok(match event {
+/// An event in one line; `None` for states, which no agent of version 1 sends.
+pub(crate) fn event(event: &Event) -> Result<Option<String>> {
+    Ok(Some(match event {
+        Event::State(_) => return Ok(None),
         Event::User(text) => format!("user:{text}"),
         Event::Text(text) => format!("text:{text}"),
         Event::Thought(text) => format!("thought:{text}"),
@@ -47,7 +49,7 @@ pub(crate) fn event(event: &Event) -> Result<String> {
         Event::Elicitation(ask) => elicitation(ask),
         Event::ElicitationComplete(id) => format!("elicitation_complete:{id}"),
         other => format!("other:{other:?}"),
-    })
+    }))
 }
 
 fn patch(value: &Patch<String>) -> String {

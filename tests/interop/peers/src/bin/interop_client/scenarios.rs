@@ -141,7 +141,7 @@ async fn turn_with(session: &mut Session, prompt: impl Into<Prompt>, how: Answer
     let mut turn = session.prompt(prompt).await?;
     let (mut events, mut text) = (Vec::new(), String::new());
     while let Some(event) = turn.next().await? {
-        events.push(brief::event(&event)?);
+        events.extend(brief::event(&event)?);
         if let Event::Text(piece) = &event {
             text.push_str(piece);
         }
@@ -372,7 +372,7 @@ impl Scenarios {
         let mut turn = session.prompt("forever").await?;
         let mut events = Vec::new();
         while let Some(event) = turn.next().await? {
-            events.push(brief::event(&event)?);
+            events.extend(brief::event(&event)?);
             if events.len() == 3 {
                 turn.cancel();
             }
@@ -394,7 +394,7 @@ impl Scenarios {
         let mut loading = loader.load(id, &self.cwd).await?;
         let mut events = Vec::new();
         while let Some(event) = loading.next().await? {
-            events.push(brief::event(&event)?);
+            events.extend(brief::event(&event)?);
         }
         let mut session = loading.finish().await?;
         out.see("replay", replayed(events));
@@ -544,7 +544,7 @@ async fn commands(session: &mut Session) -> Result<String> {
     loop {
         let event = session.next_update().await?;
         if let Event::Commands(_) = event {
-            return brief::event(&event);
+            return Ok(brief::event(&event)?.unwrap_or_default());
         }
     }
 }
