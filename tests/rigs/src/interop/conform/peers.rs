@@ -78,7 +78,40 @@ pub(super) fn all(cache: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Pee
         }
         peers.push(peer);
     }
+    official_of_version_2(cache, wanted, &mut peers)?;
     Ok(peers)
+}
+
+/// What makes the agents of version 2 on the official SDKs do things.
+const WORDS: &[(&str, &str)] = &[
+    ("say", "say hello"),
+    ("lines", "say grüße, 世界"),
+    ("ask", "edit {cwd}/notes.txt"),
+    ("write", "edit {cwd}/notes.txt"),
+    ("run", "run"),
+    ("run-long", "forever"),
+    ("think", "forever"),
+    ("fail", "fail"),
+    ("background", "background"),
+];
+
+fn official_of_version_2(
+    cache: &Path,
+    wanted: &dyn Fn(&str) -> bool,
+    peers: &mut Vec<Peer>,
+) -> Result<(), String> {
+    let flags: Vec<String> = WORDS.iter().flat_map(|(kind, text)| prompt(kind, text)).collect();
+    let mut push = |name: &str, version: &str, command: Vec<String>| {
+        peers.push(Peer { protocol: 2, flags: flags.clone(), ..agent(name, version, command) });
+    };
+    let (typescript, rust) = ("official TypeScript peer", "official Rust peer");
+    if wanted(typescript) {
+        push(typescript, "2.4.0", install::ts_agent_v2(cache)?);
+    }
+    if wanted(rust) {
+        push(rust, "5.0.0", vec![install::rust_peer(cache, "agent_v2")?]);
+    }
+    Ok(())
 }
 
 fn of_version_1(cache: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Peer>, String> {

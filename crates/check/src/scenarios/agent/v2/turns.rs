@@ -1,6 +1,7 @@
 //! Prompts, states, permission, tools.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -93,15 +94,21 @@ async fn failure(stage: &mut Stage) -> Step {
     ping(stage).await
 }
 
-/// V2-23: the prompt asks to delete a file, and the permission is answered with `outcome`.
+/// The files of a directory, with their bytes.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some((entry.path(), std::fs::read(entry.path()).ok()?))).collect()
+}
+
+/// V2-23: the prompt asks to change files, and the permission is answered with `outcome`.
 async fn outcome(stage: &mut Stage, outcome: Value) -> Step {
     if !on_disk(stage) {
         return unseen("the agent cannot see the directory of the session");
     }
-    let file: PathBuf = stage.cwd().join("old.txt");
     let session = begin(stage).await?;
     let answer = json!({ "outcome": outcome });
     stage.services.answer_with("session/request_permission", move |_| Reply::Result(answer.clone()));
+    let before = files(stage.cwd());
     let mark = stage.mark();
     let ended = stage.turn(&session, PromptKind::Ask).await?;
     if !stage.received(mark).iter().any(|message| is_question(message)) {
@@ -110,8 +117,25 @@ async fn outcome(stage: &mut Stage, outcome: Value) -> Step {
             Err(error) => format!("the prompt was refused: {error}"),
         });
     }
-    stage.check("V2-23", file.exists(), format!("{outcome} was taken for an approval"));
-    Ok(())
+    if files(stage.cwd()) != before {
+        stage.fail("V2-23", format!("{outcome} was taken for an approval"));
+        return Ok(());
+    }
+    // What a real approval does shows that the odd one did nothing.
+    stage.services.answer_with("session/request_permission", |params| {
+        let options = params["options"].as_array().into_iter().flatten();
+        let allows = |option: &&Value| option["kind"].as_str().is_some_and(|kind| kind.starts_with("allow"));
+        let id = options.into_iter().find(allows).map(|option| option["optionId"].clone());
+        Reply::Result(json!({ "outcome": { "outcome": "selected", "optionId": id } }))
+    });
+    stage.turn(&session, PromptKind::Ask).await?.ok();
+    match files(stage.cwd()) == before {
+        true => unseen("what the agent asks for changes no file"),
+        false => {
+            stage.pass("V2-23");
+            Ok(())
+        }
+    }
 }
 
 async fn odd_code(stage: &mut Stage) -> Step {
@@ -149,10 +173,11 @@ async fn cancel_tool(stage: &mut Stage) -> Step {
     let mark = stage.mark();
     let prompt = stage.prompt(&session, PromptKind::RunLong).await?;
     let is_offered = |update: &Value| update["capabilities"]["cancel"].is_object();
-    let offered = stage
-        .during(&prompt, |message| message.update().is_some_and(|(_, _, update)| is_offered(update)))
-        .await?;
-    let Some(offered) = offered else {
+    let deadline = stage.deadline();
+    let offered =
+        stage.during(&prompt, |message| message.update().is_some_and(|(_, _, update)| is_offered(update)));
+    let Ok(Ok(Some(offered))) = tokio::time::timeout(deadline, offered).await else {
+        stage.cancel(&session).await?;
         return unseen("no tool call or terminal can be cancelled");
     };
     let update = offered.params()["update"].clone();
