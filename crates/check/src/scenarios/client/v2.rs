@@ -61,6 +61,7 @@ async fn turn(stage: &mut Stage) -> Step {
 
 async fn no_sessions(stage: &mut Stage) -> Step {
     let asked = stage.until_asked("initialize").await?;
+    stage.must_offer(&asked)?;
     let mut result = stage.greeting(&json!({}));
     result["capabilities"] = json!({});
     stage.reply(&asked, result).await?;

@@ -15,13 +15,13 @@ use crate::{Need, Stage, Step, Stop};
 
 scenario_table! { Agent, faults:
     "fault-split": "a line that comes byte by byte", ["RPC-24", "STDIO-04"] => split;
-    "fault-joined": "several lines in one write, one of them halved", ["RPC-24", "RPC-20"] => joined;
-    "fault-line-ends": "carriage returns and blank lines", ["STDIO-11"] => line_ends;
-    "fault-long-line": "a line of ten megabytes", ["STDIO-11"] => long_line;
-    "fault-deep": "a line that is nested deeply", ["RPC-09"] => deep;
-    "fault-garbage": "many lines that are no messages", ["RPC-09", "RPC-10"] => garbage;
-    "fault-same-id": "two requests with one id", ["RPC-24"] => same_id;
-    "fault-answers": "unsolicited, late and repeated responses", ["RPC-14"] => stray_answers;
+    "fault-joined": "several lines in one write, one of them halved", ["RPC-24", "RPC-20"] in BOTH => joined;
+    "fault-line-ends": "carriage returns and blank lines", ["STDIO-11"] in BOTH => line_ends;
+    "fault-long-line": "a line of ten megabytes", ["STDIO-11"] in BOTH => long_line;
+    "fault-deep": "a line that is nested deeply", ["RPC-09"] in BOTH => deep;
+    "fault-garbage": "many lines that are no messages", ["RPC-09", "RPC-10"] in BOTH => garbage;
+    "fault-same-id": "two requests with one id", ["RPC-24"] in BOTH => same_id;
+    "fault-answers": "unsolicited, late and repeated responses", ["RPC-14"] in BOTH => stray_answers;
     "fault-codes": "errors with unknown codes",
         ["RPC-16"] needs [Need::Prompt(PromptKind::Run)] => codes;
     "fault-null": "a permission that is answered with nothing, or with something unknown",
@@ -184,7 +184,7 @@ async fn stray_answers(stage: &mut Stage) -> Step {
         stage.answer(&question, json!({ "outcome": { "outcome": "cancelled" } })).await?;
     }
     stage.services.release("session/request_permission");
-    stage.expect(&id).await?.ok();
+    stage.end_of(&id).await?.ok();
     // Late: the turn is over.
     stage.answer(&question, json!({ "outcome": { "outcome": "cancelled" } })).await?;
     still_answers(stage, "RPC-14", "an answer that came twice, and late").await

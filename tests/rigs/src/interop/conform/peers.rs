@@ -105,11 +105,18 @@ fn official_of_version_2(
         peers.push(Peer { protocol: 2, flags: flags.clone(), ..agent(name, version, command) });
     };
     let (typescript, rust) = ("official TypeScript peer", "official Rust peer");
+    let mut clients = Vec::new();
     if wanted(typescript) {
         push(typescript, "2.4.0", install::ts_agent_v2(cache)?);
+        clients.push((typescript, "2.4.0", install::client_v2(cache)?));
     }
     if wanted(rust) {
         push(rust, "5.0.0", vec![install::rust_peer(cache, "agent_v2")?]);
+        clients.push((rust, "5.0.0", vec![install::rust_peer(cache, "client_v2")?]));
+    }
+    for (name, version, mut command) in clients {
+        command.extend(["--", "{agent:argv}"].map(str::to_owned));
+        peers.push(Peer { protocol: 2, flags: Vec::new(), ..client(name, version, command) });
     }
     Ok(())
 }
