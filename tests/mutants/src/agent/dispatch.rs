@@ -166,7 +166,7 @@ impl Agent {
         }
         let offers_2 =
             method == "initialize" && params["protocolVersion"].as_u64().is_some_and(|number| number > 1);
-        if self.speaks_2() || (offers_2 && !self.is("INIT-07")) {
+        if self.speaks_2() || offers_2 {
             return self.begin_2(id, method, params).await;
         }
         match method.as_str() {

@@ -16,7 +16,7 @@ scenario_table! { Agent:
         ["INIT-07"] => version_unknown(65_535);
     "version-0": "a version that is too old is asked for", ["INIT-07"] => version_unknown(0);
     "version-text": "a version that is no number is asked for", ["INIT-05"] in BOTH => version_text;
-    "too-early": "a session before initialize", ["INIT-03"] => too_early;
+    "too-early": "a session before initialize", ["INIT-03"] in BOTH => too_early;
     "twice": "initialize comes twice", ["INIT-25"] => twice;
     "bare-client": "a client without any capability asks for everything",
         ["INIT-15", "INIT-22", "FS-01", "FS-02", "TERM-01", "TERM-02", "ELIC-01", "ELIC-03", "CONF-07",

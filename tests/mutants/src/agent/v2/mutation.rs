@@ -15,8 +15,10 @@ pub(crate) fn message(variant: &str, about: &str, message: &mut Value) {
         ("EXT-02/answer", "session/new") if message.get("result").is_some() => {
             message["result"]["mood"] = json!("good")
         }
-        ("V2-04", "initialize") => remove(&mut message["result"], "info"),
-        ("INIT-27", "initialize") => message["result"]["capabilities"]["superPowers"] = json!({}),
+        ("V2-04", "initialize") if message.get("result").is_some() => remove(&mut message["result"], "info"),
+        ("INIT-27", "initialize") if message.get("result").is_some() => {
+            message["result"]["capabilities"]["superPowers"] = json!({})
+        }
         ("V2-44", "session/new") if message.get("result").is_some() => {
             message["result"]["configOptions"] = Value::Null
         }

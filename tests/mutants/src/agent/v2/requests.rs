@@ -22,13 +22,26 @@ impl Agent {
         if self.is("INIT-24") && params["_meta"]["apiKey"].is_null() {
             return Err(Refusal::new(-32000, "Authentication required"));
         }
+        // INIT-25: the version stays, and sessions end the negotiation.
+        let late = self.state().v2.as_ref().is_some_and(|v2| !v2.sessions.is_empty());
+        if late && !self.is("INIT-25") {
+            return Err(Refusal::new(-32600, "Invalid request"));
+        }
+        if params["protocolVersion"].as_u64().is_some_and(|number| number < 2) {
+            let data = Some(json!({ "requested": params["protocolVersion"], "supported": [2] }));
+            return Err(Refusal { data, ..Refusal::new(-32022, "Unsupported protocol version") });
+        }
         let later = params["protocolVersion"] != 2;
         if !later && !params["info"]["name"].is_string() {
             return Err(Refusal::params("`info` is missing"));
         }
         self.state().v2.get_or_insert_default();
         Ok(json!({
-            "protocolVersion": if self.is("INIT-06") { 3 } else { 2 },
+            "protocolVersion": match () {
+                () if self.is("INIT-06") && !later => json!(3),
+                () if self.is("INIT-07") => params["protocolVersion"].clone(),
+                () => json!(2),
+            },
             "info": { "name": "mutant-agent", "title": "Mutant agent", "version": "1.0.0" },
             "capabilities": {
                 "session": { "prompt": { "embeddedContext": {} }, "mcp": { "stdio": {}, "http": {} } },

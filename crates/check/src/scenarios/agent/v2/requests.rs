@@ -10,6 +10,8 @@ use crate::{Stage, Step, Stop};
 scenario_table! { Agent in V2:
     "v2-version": "version 2 is asked for",
         ["INIT-05", "INIT-06", "INIT-24", "INIT-27", "V2-04"] => version;
+    "v2-newest": "a version that does not exist yet is asked for", ["INIT-07"] => newest;
+    "v2-again": "initialize comes again, before and after a session is opened", ["INIT-25"] => again;
     "v2-null-id": "a request with a null id", ["V2-01"] => null_id;
     "v2-error-ids": "errors name the request that they answer", ["V2-02"] => error_ids;
     "v2-withdrawn": "withdrawing unknown and answered requests does nothing", ["V2-42"] => withdrawn;
@@ -18,10 +20,48 @@ scenario_table! { Agent in V2:
     "v2-unsupported": "types that the agent does not support are refused", ["V2-25"] => unsupported;
 }
 
-async fn version(stage: &mut Stage) -> Step {
+/// The params of `initialize`.
+fn offer(version: u64) -> Value {
     let info = json!({ "name": "attache-check", "version": env!("CARGO_PKG_VERSION") });
-    let params = json!({ "protocolVersion": 2, "info": info, "capabilities": {} });
-    match stage.call("initialize", params).await? {
+    json!({ "protocolVersion": version, "info": info, "capabilities": {} })
+}
+
+/// INIT-07: the highest version at or below the offer.
+async fn newest(stage: &mut Stage) -> Step {
+    match stage.call("initialize", offer(65_535)).await? {
+        Ok(result) => {
+            let version = &result["protocolVersion"];
+            let why = format!("version 65535 does not exist, and the agent answered {version}");
+            stage.check("INIT-07", *version == 2 || *version == 1, why);
+        }
+        Err(error) if error.code == -32000 => return unseen("the agent wants a login"),
+        Err(error) => stage.fail(
+            "INIT-07",
+            format!("refused with {} instead of a version that the agent knows", error.code),
+        ),
+    }
+    Ok(())
+}
+
+/// INIT-25: until the first other request the latest offer counts, but the version stays.
+async fn again(stage: &mut Stage) -> Step {
+    stage.initialize(json!({})).await?;
+    let kept = stage.call("initialize", offer(2)).await?.is_ok();
+    stage.check("INIT-25", kept, "a second initialize before any other request was refused");
+    let params = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+    let moved = stage.call("initialize", params).await?.is_ok_and(|result| result["protocolVersion"] == 1);
+    stage.check("INIT-25", !moved, "a repeated initialize moved a connection of version 2 to version 1");
+    if moved {
+        return Ok(());
+    }
+    stage.new_session().await?;
+    let refused = stage.call("initialize", offer(2)).await?.is_err_and(|error| error.code == -32600);
+    stage.check("INIT-25", refused, "initialize after a session was opened was not refused with -32600");
+    Ok(())
+}
+
+async fn version(stage: &mut Stage) -> Step {
+    match stage.call("initialize", offer(2)).await? {
         Ok(result) => {
             stage.pass("INIT-24");
             let version = &result["protocolVersion"];
