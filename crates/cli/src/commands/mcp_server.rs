@@ -9,6 +9,7 @@ use crate::client_services::{ClientServices, Sandbox};
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::mcp_server::{Asking, Toolbox, forward, serve};
+use crate::output::Relay;
 use crate::run::Permits;
 use crate::runtime::{interrupted, runtime};
 
@@ -30,7 +31,14 @@ pub(crate) fn mcp_server(cx: &Cx) -> Result<()> {
     // Questions go to the client, so nothing arrives here.
     let (services, _) = ClientServices::new(policy, sandbox);
     let tools = Toolbox::new(services, roots, Asking::Client).only(settings.fs, settings.terminal);
-    until_interrupted(async { serve(Link::stdio(), tools).await.map_err(Failure::runtime) })
+    until_interrupted(async {
+        let link = match cx.output.stdout.terminal {
+            // A person at a terminal sees foreign text as it may be shown.
+            true => Link::from_io(tokio::io::stdin(), Relay::stdout()),
+            false => Link::stdio(),
+        };
+        serve(link, tools).await.map_err(Failure::runtime)
+    })
 }
 
 /// Runs a server until its client or a signal ends it. Its commands end with it.

@@ -387,6 +387,15 @@ fn recordings() -> Vec<Surface> {
     );
     let noisy = noisy.to_str().unwrap().to_owned();
     tour.shows("record", &["record", "new.jsonl", "--", "sh", &noisy], &[]);
+    let socket = world.path("evil.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let line = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "result": { "text": evil } }).to_string();
+    let session = std::thread::spawn(move || {
+        use std::io::Write as _;
+        writeln!(listener.accept().unwrap().0, "{line}").unwrap();
+    });
+    tour.shows("mcp-server", &["mcp-server", "--connect", socket.to_str().unwrap()], &[]);
+    session.join().unwrap();
     tour.visit("replay", &["replay", "--patience", "0.1", "trace.jsonl"], &[]);
     tour.visit(
         "replay",
