@@ -33,12 +33,11 @@ impl Recorder {
         lock(&self.queue).updates.push_back((session.clone(), update));
     }
 
-    /// Records the blocks of a prompt.
-    pub(super) fn prompt(&self, session: &SessionId, prompt: &crate::Prompt) {
+    /// Queues the blocks of a prompt.
+    pub(super) fn push_prompt(&self, session: &SessionId, prompt: &crate::Prompt) {
         for block in prompt.blocks() {
             self.push(session, SessionUpdate::UserMessageChunk(ContentChunk::new(block.clone())));
         }
-        self.flush();
     }
 
     /// Calls the hook for everything that is queued.

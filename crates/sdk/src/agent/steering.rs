@@ -93,6 +93,8 @@ impl TurnState {
         let mut responder = Some(responder);
         self.insert_prompt(&mut responder, &prompt);
         taken.responders.extend(responder);
+        drop(taken);
+        self.client().flush_records();
         Some(prompt)
     }
 

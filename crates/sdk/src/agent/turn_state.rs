@@ -181,11 +181,11 @@ impl TurnState {
 
     fn record_prompt(&self, prompt: &Prompt) {
         if let Some(recorder) = self.client.recorder() {
-            recorder.prompt(&self.shared.id, prompt);
+            recorder.push_prompt(&self.shared.id, prompt);
         }
     }
 
-    /// Inserts a prompt into the conversation. In version 2 that answers it.
+    /// Inserts a prompt into the conversation. In version 2 that answers it. The caller flushes the records.
     // V2-08, V2-10
     pub(super) fn insert_prompt(&self, responder: &mut Option<Responder>, prompt: &Prompt) {
         let Some(ids) = &self.shared.ids else { return self.record_prompt(prompt) };

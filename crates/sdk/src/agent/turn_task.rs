@@ -63,6 +63,7 @@ pub(super) async fn run(task: TurnTask) {
         Ok(()) => {
             inner.insert_prompt(&mut responder, &prompt);
             inner.begins();
+            inner.client().flush_records();
             // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as one.
             let handler = async {
                 let reason = running.entry().session.prompt(Turn::new(&inner), prompt).await?;
