@@ -2,7 +2,7 @@
 //! session may keep handles of them.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use attache_conn::CancelToken;
@@ -19,10 +19,18 @@ pub(super) struct SessionShared {
     pub(super) ids: SharedIds,
     /// Set when no update of the session may be sent any more.
     pub(super) over: AtomicBool,
+    /// Most sessions of version 1 need none, and there may be many sessions.
+    live: OnceLock<Box<LiveState>>,
+}
+
+#[derive(Default)]
+struct LiveState {
     /// Locked before the connection.
     activity: Mutex<Activity>,
     /// Notified whenever background work ends.
     background_ended: Notify,
+    /// Notified whenever a prompt is offered to the running turn.
+    offered: Notify,
 }
 
 #[derive(Default)]
@@ -53,20 +61,23 @@ pub(super) enum CancelKey {
 
 impl SessionShared {
     pub(super) fn new(id: SessionId, ids: SharedIds) -> Arc<Self> {
-        Arc::new(SessionShared {
-            id,
-            ids,
-            over: AtomicBool::new(false),
-            activity: Mutex::default(),
-            background_ended: Notify::new(),
-        })
+        Arc::new(SessionShared { id, ids, over: AtomicBool::new(false), live: OnceLock::new() })
+    }
+
+    fn live(&self) -> &LiveState {
+        self.live.get_or_init(Box::default)
+    }
+
+    /// Notified whenever a prompt is offered to the running turn.
+    pub(super) fn offered(&self) -> &Notify {
+        &self.live().offered
     }
 
     /// Reports a state of the session, in version 2 only.
     pub(super) fn send_state(&self, client: &ClientHandle, state: impl Into<v2::StateUpdate>) {
         if client.is_v2() {
             let state = state.into();
-            let mut activity = lock(&self.activity);
+            let mut activity = lock(&self.live().activity);
             activity.foreground = match &state {
                 v2::StateUpdate::Idle(_) => Foreground::Idle,
                 v2::StateUpdate::RequiresAction(_) => Foreground::RequiresAction,
@@ -78,13 +89,13 @@ impl SessionShared {
 
     /// Reports the state again. It is not a new completion, so it has no stop reason.
     pub(super) fn repeat_state(&self, client: &ClientHandle, busy: bool) {
-        self.send(client, lock(&self.activity).snapshot(busy));
+        self.send(client, lock(&self.live().activity).snapshot(busy));
     }
 
     /// The state; `busy` if a prompt waits or runs.
     #[cfg(feature = "unstable")]
     pub(super) fn state(&self, busy: bool) -> v2::StateUpdate {
-        lock(&self.activity).snapshot(busy)
+        lock(&self.live().activity).snapshot(busy)
     }
 
     fn send(&self, client: &ClientHandle, state: v2::StateUpdate) {
@@ -96,7 +107,7 @@ impl SessionShared {
     /// Lists work, which the client knows already.
     // V2-36
     pub(super) fn background_starts(&self, client: &ClientHandle, tool: Arc<ToolShared>) {
-        let mut activity = lock(&self.activity);
+        let mut activity = lock(&self.live().activity);
         activity.background.get_or_insert_default().push(tool);
         let state = activity.snapshot(false);
         self.send(client, state);
@@ -105,7 +116,7 @@ impl SessionShared {
     /// Removes work whose end was reported.
     // V2-36
     pub(super) fn background_ends(&self, client: &ClientHandle, id: &ToolCallId) {
-        let mut activity = lock(&self.activity);
+        let mut activity = lock(&self.live().activity);
         let Some(items) = &mut activity.background else { return };
         let before = items.len();
         items.retain(|tool| tool.id != *id);
@@ -113,12 +124,13 @@ impl SessionShared {
             let state = activity.snapshot(false);
             self.send(client, state);
             drop(activity);
-            self.background_ended.notify_waiters();
+            self.live().background_ended.notify_waiters();
         }
     }
 
     fn background(&self) -> Vec<Arc<ToolShared>> {
-        lock(&self.activity).background.clone().unwrap_or_default()
+        let live = self.live.get();
+        live.and_then(|live| lock(&live.activity).background.clone()).unwrap_or_default()
     }
 
     /// Cancels all background work.
@@ -129,9 +141,12 @@ impl SessionShared {
     /// Waits until no background work is left, and reports the rest as cancelled after `grace`.
     // V2-28
     pub(super) async fn end_background(&self, grace: Duration) {
+        if self.background().is_empty() {
+            return;
+        }
         let ended = async {
             loop {
-                let notified = self.background_ended.notified();
+                let notified = self.live().background_ended.notified();
                 if self.background().is_empty() {
                     return;
                 }
@@ -144,18 +159,18 @@ impl SessionShared {
     }
 
     pub(super) fn add_cancellable(&self, key: CancelKey, token: CancelToken) {
-        lock(&self.activity).cancellable.push((key, token));
+        lock(&self.live().activity).cancellable.push((key, token));
     }
 
     pub(super) fn remove_cancellable(&self, key: &CancelKey) {
-        lock(&self.activity).cancellable.retain(|(other, _)| other != key);
+        lock(&self.live().activity).cancellable.retain(|(other, _)| other != key);
     }
 
     /// Cancels one object. `false` if it is unknown, has ended or cannot be cancelled.
     // V2-31
     pub(super) fn cancel_object(&self, key: &CancelKey) -> bool {
         let token = {
-            let activity = lock(&self.activity);
+            let activity = lock(&self.live().activity);
             activity.cancellable.iter().find(|(other, _)| other == key).map(|(_, token)| token.clone())
         };
         token.map(|token| token.cancel()).is_some()
@@ -163,12 +178,12 @@ impl SessionShared {
 
     /// Notes the plan that a client of version 1 sees.
     pub(super) fn show_plan(&self, plan: &v2::PlanId) {
-        lock(&self.activity).shown_plan = Some(plan.clone());
+        lock(&self.live().activity).shown_plan = Some(plan.clone());
     }
 
     /// Whether a client of version 1 sees this plan.
     pub(super) fn is_shown_plan(&self, plan: &v2::PlanId) -> bool {
-        lock(&self.activity).shown_plan.as_ref() == Some(plan)
+        lock(&self.live().activity).shown_plan.as_ref() == Some(plan)
     }
 }
 

@@ -24,8 +24,6 @@ pub(super) struct SessionEntry {
     state: Mutex<State>,
     /// Notified whenever a turn ends.
     idle: Notify,
-    /// Notified whenever a prompt is offered to the running turn.
-    offered: Notify,
     pub(super) shared: Arc<SessionShared>,
     pub(super) span: tracing::Span,
 }
@@ -81,15 +79,7 @@ impl SessionEntry {
         let state = Mutex::new(state);
         let shared = SessionShared::new(id.clone(), ids);
         let span = tracing::debug_span!("session", id = %id);
-        Arc::new(SessionEntry {
-            id,
-            session,
-            state,
-            idle: Notify::new(),
-            offered: Notify::new(),
-            shared,
-            span,
-        })
+        Arc::new(SessionEntry { id, session, state, idle: Notify::new(), shared, span })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -117,14 +107,14 @@ impl SessionEntry {
         state.turns.push(QueuedTurn { number, token, offer });
         drop(state);
         if is_offered {
-            self.offered.notify_waiters();
+            self.shared.offered().notify_waiters();
         }
         Ok(TurnSlot { entry: self.clone(), number, finished: false })
     }
 
     /// Waits for a prompt that is offered to the running turn.
     pub(super) fn offered(&self) -> Notified<'_> {
-        self.offered.notified()
+        self.shared.offered().notified()
     }
 
     /// Takes the first prompt that waits for the turn of this number.
