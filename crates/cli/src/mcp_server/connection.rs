@@ -30,7 +30,7 @@ const CALLS: usize = 16;
 /// Messages that may wait for a client that does not read.
 const QUEUED: usize = 16;
 /// How long a client that has closed its side may leave responses unread.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 const NO_FORMS: &str = "the user cannot be asked, because the MCP client does not support elicitation; to allow it, set \
      `permissions` or `permission_policy` in the settings of attache";
@@ -51,7 +51,7 @@ pub(crate) async fn serve(link: Link, tools: Toolbox) -> io::Result<()> {
     connection.state.lock().close();
     while tasks.join_next().await.is_some() {}
     drop(connection);
-    let _ = tokio::time::timeout(LAST_WORDS, writing).await;
+    let _ = tokio::time::timeout(DRAIN_TIME, writing).await;
     ended
 }
 
@@ -92,7 +92,7 @@ async fn read(
 }
 
 /// The client does not read any more.
-struct Gone;
+struct ClientGone;
 
 struct Connection {
     tools: Toolbox,
@@ -148,7 +148,7 @@ struct Suspended {
 }
 
 impl Connection {
-    async fn take(self: &Arc<Self>, frame: Frame<'_>, tasks: &mut JoinSet<()>) -> Result<(), Gone> {
+    async fn take(self: &Arc<Self>, frame: Frame<'_>, tasks: &mut JoinSet<()>) -> Result<(), ClientGone> {
         match frame {
             Frame::Request { id, method, params } => {
                 let params = params.map_or(Value::Null, |params| decode(params.get()));
@@ -182,7 +182,7 @@ impl Connection {
         method: &str,
         params: Value,
         tasks: &mut JoinSet<()>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), ClientGone> {
         let response = match self.handle(&id, method, params, tasks) {
             Ok(Some((era, result))) => protocol::response(&id, era, result),
             Ok(None) => return Ok(()),
@@ -363,8 +363,8 @@ impl Connection {
         }
     }
 
-    async fn send(&self, message: String) -> Result<(), Gone> {
-        self.out.send(message).await.map_err(|_| Gone)
+    async fn send(&self, message: String) -> Result<(), ClientGone> {
+        self.out.send(message).await.map_err(|_| ClientGone)
     }
 }
 
