@@ -111,6 +111,8 @@ async fn tolerated(stage: &mut Stage, id: &str, what: &str) -> Step {
 }
 
 async fn long_line(stage: &mut Stage) -> Step {
+    // A slow agent gets half a line before the deadline, and may refuse that without an id.
+    stage.not_applicable("RPC-04", "the line may be cut off");
     let session = begin(stage).await?;
     // In memory a smaller one says the same.
     let size = if on_disk(stage) { 10 << 20 } else { 256 << 10 };

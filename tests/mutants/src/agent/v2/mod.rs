@@ -18,6 +18,8 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) sessions: BTreeMap<String, Session>,
+    /// Whether a request came after `initialize`.
+    pub(crate) begun: bool,
 }
 
 /// A session, open or only kept.

@@ -22,8 +22,8 @@ impl Agent {
         if self.is("INIT-24") && params["_meta"]["apiKey"].is_null() {
             return Err(Refusal::new(-32000, "Authentication required"));
         }
-        // INIT-25: the version stays, and sessions end the negotiation.
-        let late = self.state().v2.as_ref().is_some_and(|v2| !v2.sessions.is_empty());
+        // INIT-25: the version stays, and any other request ends the negotiation.
+        let late = self.state().v2.as_ref().is_some_and(|v2| v2.begun);
         if late && !self.is("INIT-25") {
             return Err(Refusal::new(-32600, "Invalid request"));
         }
@@ -56,6 +56,9 @@ impl Agent {
         if id.is_null() && !self.is("V2-01") {
             self.answer(&id, &method, Err(Refusal::new(-32600, "Invalid request"))).await;
             return None;
+        }
+        if method != "initialize" {
+            self.state().v2.get_or_insert_default().begun = true;
         }
         match method.as_str() {
             "session/prompt" => return self.clone().prompt_2(id, params).await,

@@ -104,8 +104,13 @@ fn official_of_version_2(
     let mut push = |name: &str, version: &str, command: Vec<String>| {
         peers.push(Peer { protocol: 2, flags: flags.clone(), ..agent(name, version, command) });
     };
-    let (typescript, rust) = ("official TypeScript peer", "official Rust peer");
+    let (ours, typescript, rust) =
+        ("attache interop_client", "official TypeScript peer", "official Rust peer");
     let mut clients = Vec::new();
+    if wanted(ours) {
+        let program = install::our_peers(["interop_client_v2"])?;
+        clients.push((ours, env!("CARGO_PKG_VERSION"), program.to_vec()));
+    }
     if wanted(typescript) {
         push(typescript, "2.4.0", install::ts_agent_v2(cache)?);
         clients.push((typescript, "2.4.0", install::client_v2(cache)?));

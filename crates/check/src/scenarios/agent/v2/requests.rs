@@ -11,7 +11,7 @@ scenario_table! { Agent in V2:
     "v2-version": "version 2 is asked for",
         ["INIT-05", "INIT-06", "INIT-24", "INIT-27", "V2-04"] => version;
     "v2-newest": "a version that does not exist yet is asked for", ["INIT-07"] => newest;
-    "v2-again": "initialize comes again, before and after a session is opened", ["INIT-25"] => again;
+    "v2-again": "initialize comes again, before and after another request", ["INIT-25"] => again;
     "v2-null-id": "a request with a null id", ["V2-01"] => null_id;
     "v2-error-ids": "errors name the request that they answer", ["V2-02"] => error_ids;
     "v2-withdrawn": "withdrawing unknown and answered requests does nothing", ["V2-42"] => withdrawn;
@@ -45,7 +45,11 @@ async fn newest(stage: &mut Stage) -> Step {
 
 /// INIT-25: until the first other request the latest offer counts, but the version stays.
 async fn again(stage: &mut Stage) -> Step {
-    stage.initialize(json!({})).await?;
+    // Not by the stage, which may log in: that is another request.
+    let first = stage.call("initialize", offer(2)).await?;
+    if !first.is_ok_and(|result| result["protocolVersion"] == 2) {
+        return Err(Stop::NotApplicable("the agent does not speak version 2".to_owned()));
+    }
     let kept = stage.call("initialize", offer(2)).await?.is_ok();
     stage.check("INIT-25", kept, "a second initialize before any other request was refused");
     let params = json!({ "protocolVersion": 1, "clientCapabilities": {} });
@@ -54,9 +58,9 @@ async fn again(stage: &mut Stage) -> Step {
     if moved {
         return Ok(());
     }
-    stage.new_session().await?;
+    stage.call("session/list", json!({})).await?.ok();
     let refused = stage.call("initialize", offer(2)).await?.is_err_and(|error| error.code == -32600);
-    stage.check("INIT-25", refused, "initialize after a session was opened was not refused with -32600");
+    stage.check("INIT-25", refused, "initialize after another request was not refused with -32600");
     Ok(())
 }
 
