@@ -86,12 +86,15 @@ impl TurnState {
         self.steering.as_ref()
     }
 
+    // Inlined, because otherwise its future is copied twice.
+    #[inline]
     pub(super) async fn chunk(&self, kind: &'static str, text: &str) -> Result<()> {
         self.update(&TextChunk { kind, text }).await
     }
 
     /// Sends while the turn runs and is not cancelled.
     // CANCEL-04: a handler that uses `?` stops here.
+    #[inline]
     pub(super) async fn update<U: Recordable>(&self, update: &U) -> Result<()> {
         if self.token.is_cancelled() {
             return Err(Error::Cancelled);
@@ -156,6 +159,7 @@ impl TurnState {
     }
 
     /// The client, for messages that must not be sent after the turn.
+    #[inline]
     fn peer(&self) -> PeerUnless<'_> {
         self.client.peer().unless(&self.over)
     }
