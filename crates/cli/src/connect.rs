@@ -15,7 +15,7 @@ use crate::agents::{Address, AgentSpec, BUILTIN, builtin};
 use crate::args::nearest;
 use crate::cx::Cx;
 use crate::error::{DetailCode, Failure, Result};
-use crate::wire::Wire;
+use crate::wire::{Lines, Wire};
 
 /// Called with each line of stderr.
 pub(crate) type OnStderr = Box<dyn FnMut(&str) + Send>;
@@ -36,6 +36,10 @@ pub(crate) struct ConnectOptions {
     pub(crate) credentials: BTreeMap<String, String>,
     /// Fail without a credential for any of the agent's methods.
     pub(crate) must_authenticate: bool,
+    /// The version of the protocol: `1`, `2` or `auto`.
+    pub(crate) protocol: String,
+    /// The file of the versions that agents speak.
+    pub(crate) versions: PathBuf,
 }
 
 /// A client with the name of this program.
@@ -140,12 +144,41 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
         client = client.missing_files_are_empty(empty);
     }
     let attempt = async |spec: &AgentSpec| {
-        let link = link(spec, &options.cwd, on_stderr.clone(), &options.credentials).await?;
-        let link = match &options.wire {
-            Some(wire) => link.tap(wire.tap()),
-            None => crate::log::tap(link),
-        };
-        client.connect(link).await.map_err(|error| unwilling(spec, error))
+        let offered = crate::versions::offered(&options.protocol, &options.versions, spec);
+        let mut not_reached = None;
+        let mut starts = 0;
+        let connected = client
+            .clone()
+            .protocol(offered)
+            .connect_with(async || {
+                starts += 1;
+                // Only the second connection counts, and only its lines are shown.
+                if let Some(wire) = options.wire.as_ref().filter(|_| starts > 1) {
+                    wire.take(&mut Lines::default());
+                }
+                match link(spec, &options.cwd, on_stderr.clone(), &options.credentials).await {
+                    Ok(link) => Ok(match &options.wire {
+                        Some(wire) => link.tap(wire.tap()),
+                        None => crate::log::tap(link),
+                    }),
+                    Err(failure) => {
+                        not_reached = Some(failure);
+                        Err(attache::Error::Cancelled)
+                    }
+                }
+            })
+            .await;
+        match (connected, not_reached) {
+            (Ok(agent), _) => {
+                // An agent that was started a second time is asked for version 1 at once from now on.
+                if starts > 1 {
+                    crate::versions::remember_version_1(&options.versions, spec);
+                }
+                Ok(agent)
+            }
+            (Err(_), Some(failure)) => Err(failure),
+            (Err(error), None) => Err(unwilling(spec, error)),
+        }
     };
     let agent = match attempt(spec).await {
         Err(failure) => match older(spec).filter(|_| rejects_arguments(&failure)) {

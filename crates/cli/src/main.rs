@@ -43,6 +43,7 @@ mod sessions;
 mod time;
 mod tool_call;
 mod trust;
+mod versions;
 mod wire;
 
 use std::path::PathBuf;

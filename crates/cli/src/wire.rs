@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use attache::client::LinesAsV1;
 use attache::{Backlog, Flow};
 use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
@@ -61,22 +62,26 @@ impl Wire {
     pub(crate) fn tap(&self) -> impl FnMut(Flow, &[u8]) + Send + 'static {
         let wire = self.clone();
         let mut looking = true;
-        move |flow, line| {
-            if looking {
-                // Sessions are opened before prompts are sent; from then on no line is looked into.
-                looking = flow == Flow::In || !contains(line, b"\"session/prompt\"");
-                if let Some(id) = elsewhere(flow, line) {
-                    *wire.0.elsewhere.lock() = Some(id);
-                }
+        // Whoever shows or stores a conversation knows version 1.
+        let mut lines = LinesAsV1::new();
+        move |flow, line| lines.line(flow, line, |line| wire.add(flow, line, &mut looking))
+    }
+
+    fn add(&self, flow: Flow, line: &[u8], looking: &mut bool) {
+        if *looking {
+            // Sessions are opened before prompts are sent; from then on no line is looked into.
+            *looking = flow == Flow::In || !contains(line, b"\"session/prompt\"");
+            if let Some(id) = elsewhere(flow, line) {
+                *self.0.elsewhere.lock() = Some(id);
             }
-            let mut buffer = wire.lock();
-            buffer.lines.push(flow, line);
-            let weight = line.len() + LINE;
-            let counted = buffer.budget.as_ref().map(|budget| budget.add(weight));
-            buffer.counted += counted.map_or(0, |()| weight);
-            drop(buffer);
-            wire.0.changed.notify_one();
         }
+        let mut buffer = self.lock();
+        buffer.lines.push(flow, line);
+        let weight = line.len() + LINE;
+        let counted = buffer.budget.as_ref().map(|budget| budget.add(weight));
+        buffer.counted += counted.map_or(0, |()| weight);
+        drop(buffer);
+        self.0.changed.notify_one();
     }
 
     /// The name of the session in the agent's own store, where it has one beside that of the protocol.

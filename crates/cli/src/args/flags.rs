@@ -109,6 +109,7 @@ macro_rules! flags {
     (@hint $hint:ident ($($detail:tt)*)) => { Hint::$hint($($detail)*) };
 }
 
+pub(super) const PROTOCOLS: &[&str] = &["1", "2", "auto"];
 pub(super) const FORMATS: &[&str] = &["text", "json", "quiet"];
 
 flags! {
@@ -128,6 +129,8 @@ flags! {
             "Only these tools, separated by commas; \"\" for none";
         AUTH_POLICY auth_policy: Text "auth-policy" "POLICY" OneOf(&["skip", "fail"]) =>
             "Without credentials: skip, or fail";
+        PROTOCOL protocol: Text "protocol" "VERSION" OneOf(PROTOCOLS) =>
+            "Speak version 1 or 2 with the agent, or the newest that it speaks: auto";
         NO_FS no_fs: Switch "no-fs" => "Do not provide files to the agent";
         NO_TERMINAL no_terminal: Switch "no-terminal" => "Do not provide terminals to the agent";
         TRUST trust: Switch "trust" => "Trust the files of this folder for this run (ATTACHE_TRUST=1)";

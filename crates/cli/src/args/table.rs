@@ -116,6 +116,7 @@ pub(crate) static GLOBAL: &[(&str, &[Flag])] = &[
             Flags::APPEND_SYSTEM_PROMPT,
             Flags::ALLOWED_TOOLS,
             Flags::AUTH_POLICY,
+            Flags::PROTOCOL,
             Flags::NO_FS,
             Flags::NO_TERMINAL,
         ],

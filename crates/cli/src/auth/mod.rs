@@ -130,6 +130,8 @@ async fn reach(
         timeout: cx.config.settings.start_timeout,
         credentials,
         must_authenticate: false,
+        protocol: cx.config.settings.protocol.clone(),
+        versions: crate::versions::file(&cx.paths),
     };
     connect(spec, options).await
 }

@@ -61,6 +61,16 @@ impl Transcript {
         }
         match event {
             Event::ToolCall(change) => self.tool(session, change.created, *change.update),
+            Event::Terminal(change) => self.terminal_outputs.agent_terminal(&change),
+            // What is on the screen cannot be taken back; the new text follows.
+            Event::Message(change) => {
+                self.end_message();
+                for block in change.content {
+                    let update = chunk(change.speaker, ContentChunk::new(block));
+                    self.update(session.clone(), update);
+                }
+                self.end_message();
+            }
             event => {
                 if let Some(update) = to_update(event) {
                     self.update(session, update);

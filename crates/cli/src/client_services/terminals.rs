@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use attache::client::TerminalChange;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
@@ -12,6 +13,8 @@ const MAX_BYTES: usize = 128 << 10;
 const LINE_OVERHEAD: usize = 32;
 /// The longest line; of a longer one the end is kept.
 const LONGEST: usize = 4096;
+/// Terminals of agents have numbers above this.
+const AGENT_NUMBERS: u64 = u64::MAX / 2;
 /// Terminals that are kept.
 const TERMINALS: usize = 64;
 
@@ -61,6 +64,48 @@ impl TerminalOutputs {
         });
     }
 
+    /// Takes in what the agent reports of a terminal of its own.
+    pub(crate) fn agent_terminal(&self, change: &TerminalChange) {
+        let terminal = &change.terminal;
+        let mut outputs = self.lock();
+        let known = outputs.get(terminal.id.as_str()).map(|output| output.number);
+        // Numbers of terminals of the client count from below.
+        let number = known.unwrap_or_else(|| {
+            let least = outputs.0.iter().map(|output| output.number).filter(|number| *number > AGENT_NUMBERS);
+            least.min().unwrap_or(u64::MAX) - 1
+        });
+        let output = outputs.open(number);
+        output.id = Some(terminal.id.as_str().to_owned());
+        // A tool call shows it, or nobody does: it is not a command of this program.
+        output.shown = true;
+        if let Some(command) = &terminal.command {
+            output.command.clone_from(command);
+        }
+        if change.replaced {
+            *output = TerminalOutput {
+                number,
+                id: output.id.take(),
+                command: std::mem::take(&mut output.command),
+                shown: true,
+                ..TerminalOutput::default()
+            };
+        }
+        output.undecoded.extend_from_slice(&change.appended);
+        let (text, rest) = decoded(&output.undecoded);
+        output.undecoded = rest;
+        output.push(&text);
+        if let Some(status) = &terminal.exit_status {
+            output.ended = true;
+            output.how = match (status.exit_code, &status.signal) {
+                (Some(0), _) | (None, None) => None,
+                (Some(code), _) => Some(format!("exit code {code}")),
+                (None, Some(signal)) => Some(format!("ended by {signal}")),
+            };
+        }
+        drop(outputs);
+        self.0.changed.notify_one();
+    }
+
     /// Takes in what happens on a terminal.
     #[cfg(unix)]
     pub(crate) fn event(&self, event: attache_host::terminals::TerminalEvent<'_>) {
@@ -104,6 +149,8 @@ pub(crate) struct TerminalOutput {
     /// How many lines there were.
     count: usize,
     shown: bool,
+    /// The beginning of a character whose end has not come.
+    undecoded: Vec<u8>,
 }
 
 impl TerminalOutput {
@@ -146,6 +193,16 @@ impl TerminalOutput {
         let tail: Vec<&str> = self.lines.iter().map(String::as_str).chain(last).skip(from).collect();
         (self.count() - tail.len(), tail)
     }
+}
+
+/// The text of bytes, and the bytes of a character that is not complete yet.
+fn decoded(bytes: &[u8]) -> (String, Vec<u8>) {
+    let complete = match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => bytes.len(),
+    };
+    let (text, rest) = bytes.split_at(complete);
+    (String::from_utf8_lossy(text).into_owned(), rest.to_vec())
 }
 
 /// What is left of a line after carriage returns, as a terminal shows progress bars.

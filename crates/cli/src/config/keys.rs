@@ -95,10 +95,14 @@ keys! {
         "Without a terminal to ask on: deny, or fail";
     AUTH_POLICY auth_policy: Kind::OneOf(&["skip", "fail"]), Some("skip"), Free, Some(|flags| &flags.auth_policy) =>
         "Without credentials: skip, or fail";
+    PROTOCOL protocol: Kind::OneOf(&["1", "2", "auto"]), Some("auto"), Free, Some(|flags| &flags.protocol) =>
+        "The version of the protocol to speak: 1, 2, or auto for the newest that the agent speaks";
     EXEC exec: Kind::Yes, Some("true"), Narrow, None =>
         "Whether prompts may be sent without a session: exec, compare, piped in";
     FS fs: Kind::Yes, Some("true"), Narrow, None => "Whether files are provided to the agent";
     TERMINAL terminal: Kind::Yes, Some("true"), Narrow, None => "Whether terminals are provided to the agent";
+    MCP_SERVER mcp_server: Kind::Yes, Some("false"), Narrow, None =>
+        "Whether agents of version 2, which has no files and terminals of clients, get them as an MCP server";
     SANDBOX sandbox: Kind::Yes, Some("false"), Consent, None =>
         "Whether commands that an agent runs in terminals of the client are sandboxed";
     TIMEOUT timeout: SECONDS, None, Narrow, Some(|flags| &flags.timeout) =>

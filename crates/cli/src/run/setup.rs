@@ -32,6 +32,12 @@ pub(crate) struct SessionSetup {
     pub(crate) model: Option<String>,
     pub(crate) fs: bool,
     pub(crate) terminal: bool,
+    /// Whether agents of version 2 get files and terminals as an MCP server.
+    pub(crate) mcp_server: bool,
+    /// The version of the protocol: `1`, `2` or `auto`.
+    pub(crate) protocol: String,
+    /// The file of the versions that agents speak.
+    pub(crate) versions: PathBuf,
     /// Whether the agent's commands run in a sandbox.
     pub(crate) sandbox: bool,
     pub(crate) start_timeout: Duration,
@@ -69,6 +75,9 @@ impl SessionSetup {
             max_turns: settings.max_turns,
             fs: settings.fs,
             terminal: settings.terminal,
+            mcp_server: settings.mcp_server,
+            protocol: settings.protocol.clone(),
+            versions: crate::versions::file(&cx.paths),
             sandbox: settings.sandbox,
             start_timeout: settings.start_timeout,
             cancel_timeout: settings.cancel_timeout,
@@ -103,6 +112,8 @@ impl SessionSetup {
             timeout: self.start_timeout,
             credentials: self.credentials.clone(),
             must_authenticate: self.must_authenticate,
+            protocol: self.protocol.clone(),
+            versions: self.versions.clone(),
         }
     }
 

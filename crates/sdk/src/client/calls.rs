@@ -12,6 +12,7 @@ use attache_wire::v2::{TerminalSize, ToolCallStatus as ToolStatus};
 use attache_wire::{Json, Meta, Patch};
 
 use super::event::{AgentTerminal, Event, TerminalChange, ToolCallChange};
+use crate::Edit;
 
 /// Calls that are kept, and their bytes; the oldest are forgotten first.
 const CALLS: usize = 4_096;
@@ -50,8 +51,10 @@ pub struct ToolCall {
     pub kind: ToolKind,
     /// The status. Agents of version 1 never pause or cancel a call.
     pub status: ToolStatus,
-    /// The content.
+    /// The content. A diff of version 2 is one diff per hunk of its patch; `edits` has it as a whole.
     pub content: Vec<ToolCallContent>,
+    /// The changes of files in the content.
+    pub edits: Vec<Edit>,
     /// The files that the call works on.
     pub locations: Vec<ToolCallLocation>,
     /// The input of the tool.
@@ -73,6 +76,7 @@ impl ToolCall {
             kind: ToolKind::Other,
             status: ToolStatus::Pending,
             content: Vec::new(),
+            edits: Vec::new(),
             locations: Vec::new(),
             raw_input: None,
             raw_output: None,
@@ -92,11 +96,17 @@ impl ToolCall {
         set(&mut self.kind, &update.kind);
         set(&mut self.content, &update.content);
         set(&mut self.locations, &update.locations);
+        if let Some(content) = &update.content {
+            self.edits = content.iter().filter_map(edit).collect();
+        }
         if let Some(status) = update.status {
             self.status = model_status(status);
         }
         // Version 2 clears with `null`.
         let value = |json: &Option<Json>| json.clone().filter(|json| json.get() != "null");
+        if update.name.is_some() {
+            self.name.clone_from(&update.name);
+        }
         if update.raw_input.is_some() {
             self.raw_input = value(&update.raw_input);
         }
@@ -120,19 +130,31 @@ impl ToolCall {
             forgotten += 1;
         }
         self.content.drain(..forgotten);
+        let too_many = self.edits.len().saturating_sub(ADDED_PIECES);
+        self.edits.drain(..too_many);
     }
 
     fn size(&self) -> usize {
         let content: usize = self.content.iter().map(content_size).sum();
+        // The texts of edits are those of the content once more.
+        let edits = if self.edits.is_empty() { 0 } else { content };
         let locations: usize = self.locations.iter().map(|location| location.path.len() + 64).sum();
         let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.get().len());
         CALL_OVERHEAD
             + self.id.as_str().len()
             + self.title.len()
             + content
+            + edits
             + locations
             + json(&self.raw_input)
             + json(&self.raw_output)
+    }
+}
+
+fn edit(content: &ToolCallContent) -> Option<Edit> {
+    match content {
+        ToolCallContent::Diff(diff) => Some(Edit::from_v1(diff)),
+        _ => None,
     }
 }
 
@@ -245,9 +267,14 @@ impl Calls {
             extra.meta.apply_by_key(&mut now.meta);
             change.update.meta.clone_from(&now.meta);
         }
-        if !extra.append.is_empty() {
-            now.append(extra.append);
-            change.update.content = Some(now.content.clone());
+        match (extra.append.is_empty(), extra.edits) {
+            (true, None) => {}
+            (true, Some(edits)) => now.edits = edits,
+            (false, edits) => {
+                now.edits.extend(edits.into_iter().flatten());
+                now.append(extra.append);
+                change.update.content = Some(now.content.clone());
+            }
         }
         if let Some(status) = extra.status {
             now.status = status;

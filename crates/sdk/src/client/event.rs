@@ -18,6 +18,7 @@ use attache_wire::{Meta, Patch, v2};
 
 use super::calls::ToolCall;
 use super::{ElicitationAsk, PermissionAsk};
+use crate::Edit;
 
 /// An event of a session, in wire order. Read from [`TurnEvents`](super::TurnEvents), [`SessionReplay`](super::SessionReplay) and
 /// [`SessionEvents`](super::SessionEvents).
@@ -349,6 +350,8 @@ pub(crate) struct ToolExtra {
     pub(crate) cancellable: Option<bool>,
     /// Content that is added to the content so far.
     pub(crate) append: Vec<ToolCallContent>,
+    /// The changes of files in `content` of the update and in `append`.
+    pub(crate) edits: Option<Vec<Edit>>,
     pub(crate) meta: Patch<Meta>,
 }
 

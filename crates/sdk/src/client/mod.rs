@@ -91,3 +91,4 @@ pub use unstable::{
     AuthStatusReader, Fork, ProviderSettings, SessionArchiver, SessionForker, SessionStatusReader,
     SessionTitler,
 };
+pub use v2::LinesAsV1;

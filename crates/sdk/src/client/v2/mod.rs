@@ -5,10 +5,12 @@
 
 pub(crate) mod convert;
 mod diff;
+mod lines;
 mod messages;
 pub(crate) mod requests;
 mod turn;
 mod update;
 
+pub use lines::LinesAsV1;
 pub(crate) use turn::Prompts;
 pub(crate) use update::{Item, Reason, Updates};

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{convert, diff};
+use crate::Edit;
 use crate::client::event::{AgentTerminal, Event, MessageChange, Speaker, TerminalChange, ToolExtra};
 use crate::client::v2::messages::{Messages, Replacement};
 
@@ -106,8 +107,9 @@ impl Updates {
                 Ok(vec![Item::Tool(update, extra)])
             }
             v2::SessionUpdate::ToolCallContentChunk(chunk) => {
+                let edits = edits(std::slice::from_ref(&chunk.content));
                 let append = tool_content(chunk.content);
-                let extra = ToolExtra { append, ..ToolExtra::default() };
+                let extra = ToolExtra { append, edits: Some(edits), ..ToolExtra::default() };
                 Ok(vec![Item::Tool(ToolCallUpdate::new(chunk.tool_call_id), extra)])
             }
             v2::SessionUpdate::TerminalUpdate(update) => {
@@ -217,6 +219,7 @@ pub(crate) fn tool_call(update: v2::ToolCallUpdate) -> (ToolCallUpdate, ToolExtr
     extra.status = member(update.status, || v2::ToolCallStatus::Pending);
     converted.status = extra.status.as_ref().map(convert::tool_status);
     let content = member(update.content, Vec::new);
+    extra.edits = content.as_deref().map(edits);
     converted.content = content.map(|content| content.into_iter().flat_map(tool_content).collect());
     let locations = member(update.locations, Vec::new);
     converted.locations = locations.map(|locations| locations.into_iter().map(location).collect());
@@ -226,6 +229,14 @@ pub(crate) fn tool_call(update: v2::ToolCallUpdate) -> (ToolCallUpdate, ToolExtr
     extra.cancellable = capabilities.map(|capabilities| capabilities.cancel.is_some());
     extra.meta = update.meta;
     (converted, extra)
+}
+
+fn edits(content: &[v2::ToolCallContent]) -> Vec<Edit> {
+    let of_diff = |content: &v2::ToolCallContent| match content {
+        v2::ToolCallContent::Diff(diff) => Edit::from_v2(diff),
+        _ => Vec::new(),
+    };
+    content.iter().flat_map(of_diff).collect()
 }
 
 /// The value of a member after a change; `None` if it stays.
