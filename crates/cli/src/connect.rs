@@ -36,8 +36,8 @@ pub(crate) struct ConnectOptions {
     pub(crate) credentials: BTreeMap<String, String>,
     /// Fail without a credential for any of the agent's methods.
     pub(crate) must_authenticate: bool,
-    /// The version of the protocol: `1`, `2` or `auto`.
-    pub(crate) protocol: String,
+    /// The version of the protocol, if one was named: `1`, `2` or `auto`.
+    pub(crate) protocol: Option<String>,
     /// The file of the versions that agents speak.
     pub(crate) versions: PathBuf,
 }
@@ -144,13 +144,12 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
         client = client.missing_files_are_empty(empty);
     }
     let attempt = async |spec: &AgentSpec| {
-        let offered = crate::versions::offered(&options.protocol, &options.versions, spec);
+        let offered = crate::versions::offered(options.protocol.as_deref(), &options.versions, spec);
         let mut not_reached = None;
         let mut starts = 0;
-        let connected = client
-            .clone()
-            .protocol(offered)
-            .connect_with(async || {
+        let client = client.clone().protocol(offered);
+        let connected = {
+            let mut start = async || {
                 starts += 1;
                 // Only the second connection counts, and only its lines are shown.
                 if let Some(wire) = options.wire.as_ref().filter(|_| starts > 1) {
@@ -166,8 +165,16 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
                         Err(attache::Error::Cancelled)
                     }
                 }
-            })
-            .await;
+            };
+            match spec.address {
+                Address::Command { .. } => client.connect_with(start).await,
+                // An agent that runs already is not started again for another version.
+                _ => match start().await {
+                    Ok(link) => client.connect(link).await,
+                    Err(error) => Err(error),
+                },
+            }
+        };
         match (connected, not_reached) {
             (Ok(agent), _) => {
                 // An agent that was started a second time is asked for version 1 at once from now on.

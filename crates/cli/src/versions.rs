@@ -37,10 +37,15 @@ fn now() -> u64 {
 }
 
 /// The versions to offer to an agent, by `--protocol` and by what it answered before.
-pub(crate) fn offered(protocol: &str, file: &Path, spec: &AgentSpec) -> Protocol {
+///
+/// To offer both may mean to start the agent twice. A command line is not started twice unless the user asks for it: it may do
+/// more than start an agent.
+pub(crate) fn offered(protocol: Option<&str>, file: &Path, spec: &AgentSpec) -> Protocol {
     match protocol {
-        "1" => Protocol::V1,
-        "2" => Protocol::V2,
+        Some("1") => Protocol::V1,
+        Some("2") => Protocol::V2,
+        // Our own agent has nothing to gain from version 2, and its commands would not run in terminals of this program.
+        None if !spec.known || spec.is_own() => Protocol::V1,
         _ => {
             let seen = read(file).version_1.get(&spec.address.to_string()).copied();
             let is_valid = seen.is_some_and(|seen| now().saturating_sub(seen) < VALID_SECONDS);
@@ -81,17 +86,20 @@ mod tests {
         let dir = attache_conn::private::TempDir::within(&std::env::temp_dir(), "versions").unwrap();
         let file = dir.path().join("cache/versions.json");
         let spec = |name: &str| AgentSpec::new("x", Address::command(vec![name.to_owned()]).unwrap());
-        assert_eq!(offered("auto", &file, &spec("a")), Protocol::Auto);
+        assert_eq!(offered(Some("auto"), &file, &spec("a")), Protocol::Auto);
         remember_version_1(&file, &spec("a"));
-        assert_eq!(offered("auto", &file, &spec("a")), Protocol::V1);
-        assert_eq!(offered("auto", &file, &spec("b")), Protocol::Auto);
-        assert_eq!(offered("2", &file, &spec("a")), Protocol::V2);
-        assert_eq!(offered("1", &file, &spec("b")), Protocol::V1);
+        assert_eq!(offered(Some("auto"), &file, &spec("a")), Protocol::V1);
+        assert_eq!(offered(Some("auto"), &file, &spec("b")), Protocol::Auto);
+        assert_eq!(offered(Some("2"), &file, &spec("a")), Protocol::V2);
+        assert_eq!(offered(Some("1"), &file, &spec("b")), Protocol::V1);
+        assert_eq!(offered(None, &file, &spec("b")), Protocol::V1);
+        let named = AgentSpec { known: true, ..spec("b") };
+        assert_eq!(offered(None, &file, &named), Protocol::Auto);
         let text = std::fs::read_to_string(&file).unwrap();
         let old = text.replace(&now().to_string()[..7], "1000000");
         std::fs::write(&file, old).unwrap();
-        assert_eq!(offered("auto", &file, &spec("a")), Protocol::Auto);
+        assert_eq!(offered(Some("auto"), &file, &spec("a")), Protocol::Auto);
         std::fs::write(&file, "broken").unwrap();
-        assert_eq!(offered("auto", &file, &spec("a")), Protocol::Auto);
+        assert_eq!(offered(Some("auto"), &file, &spec("a")), Protocol::Auto);
     }
 }

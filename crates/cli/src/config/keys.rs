@@ -95,8 +95,8 @@ keys! {
         "Without a terminal to ask on: deny, or fail";
     AUTH_POLICY auth_policy: Kind::OneOf(&["skip", "fail"]), Some("skip"), Free, Some(|flags| &flags.auth_policy) =>
         "Without credentials: skip, or fail";
-    PROTOCOL protocol: Kind::OneOf(&["1", "2", "auto"]), Some("auto"), Free, Some(|flags| &flags.protocol) =>
-        "The version of the protocol to speak: 1, 2, or auto for the newest that the agent speaks";
+    PROTOCOL protocol: Kind::OneOf(&["1", "2", "auto"]), None, Free, Some(|flags| &flags.protocol) =>
+        "The version of the protocol to speak: 1, 2, or auto for the newest that the agent speaks (unset: auto for agents with a name, 1 for command lines)";
     EXEC exec: Kind::Yes, Some("true"), Narrow, None =>
         "Whether prompts may be sent without a session: exec, compare, piped in";
     FS fs: Kind::Yes, Some("true"), Narrow, None => "Whether files are provided to the agent";

@@ -17,7 +17,7 @@ pub(crate) struct Settings {
     pub(crate) non_interactive_permissions: String,
     pub(crate) auth_policy: String,
     pub(crate) exec: bool,
-    pub(crate) protocol: String,
+    pub(crate) protocol: Option<String>,
     pub(crate) mcp_server: bool,
     pub(crate) fs: bool,
     pub(crate) terminal: bool,

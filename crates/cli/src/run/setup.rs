@@ -34,8 +34,8 @@ pub(crate) struct SessionSetup {
     pub(crate) terminal: bool,
     /// Whether agents of version 2 get files and terminals as an MCP server.
     pub(crate) mcp_server: bool,
-    /// The version of the protocol: `1`, `2` or `auto`.
-    pub(crate) protocol: String,
+    /// The version of the protocol, if one was named: `1`, `2` or `auto`.
+    pub(crate) protocol: Option<String>,
     /// The file of the versions that agents speak.
     pub(crate) versions: PathBuf,
     /// Whether the agent's commands run in a sandbox.

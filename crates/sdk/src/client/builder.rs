@@ -88,9 +88,10 @@ impl Services {
         }
     }
 
-    /// Whether services are installed that only version 1 has.
+    /// Whether an agent of version 1 has to be asked for that version: from the offer of version 2 it would not learn what this
+    /// client can do.
     fn needs_version_1(&self) -> bool {
-        self.read.is_some() || self.write.is_some() || self.terminals.is_some()
+        self.capabilities() != ClientCapabilities::new()
     }
 
     // INIT-17: exactly the installed services are advertised.
@@ -365,8 +366,8 @@ impl Client {
 
     /// Connects to an agent and negotiates the version. Must be called within a tokio runtime.
     ///
-    /// With [`Protocol::Auto`], a client that provides files or terminals offers version 1 first, because an agent of version 1 would
-    /// not learn of them from the offer of version 2; see [`connect_with`](Self::connect_with).
+    /// With [`Protocol::Auto`], a client with capabilities offers version 1 first, because an agent of version 1 would not learn of
+    /// them from the offer of version 2; see [`connect_with`](Self::connect_with).
     ///
     /// # Errors
     /// [`Error::Timeout`], [`Error::Version`], [`Error::Closed`] or [`Error::Refused`]. The error holds the output of the agent
@@ -380,8 +381,8 @@ impl Client {
         self.connect_offering(link, offer).await
     }
 
-    /// Connects to an agent that can be started again: offers version 2, and where that would take files or terminals from an
-    /// agent of version 1, starts it a second time with version 1.
+    /// Connects to an agent that can be started again: offers version 2, and where an agent of version 1 would not learn the
+    /// capabilities of this client from that, starts it a second time with version 1.
     ///
     /// Remember [`AgentHandle::protocol_version`] of an agent and ask for [`Protocol::V1`] the next time, to start it once.
     ///
@@ -498,7 +499,15 @@ impl Client {
             }
         };
         // Both forms have the version; all other members of version 1 are optional.
-        let response = read::<InitializeRequest>(&raw)?;
+        let mut response = read::<InitializeRequest>(&raw)?;
+        // Some agents of version 1 repeat the number that they are offered. Only version 2 has `info`, and always.
+        let repeats = response.protocol_version == ProtocolVersion::V2
+            && self.0.protocol == Protocol::Auto
+            && read::<v2::InitializeRequest>(&raw).is_err()
+            && !raw.get().contains(r#""info""#);
+        if repeats {
+            response.protocol_version = ProtocolVersion::V1;
+        }
         if response.protocol_version != ProtocolVersion::V2 {
             return Ok(Negotiated { response, capabilities_v2: None });
         }

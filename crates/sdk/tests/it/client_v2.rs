@@ -126,6 +126,17 @@ async fn the_newest_common_version_is_spoken() {
     assert_eq!(request["params"]["mcpServers"], json!([]));
     drop(session);
 
+    // An agent that repeats the number, but answers in the form of version 1, speaks version 1.
+    let (link, mut script) = Script::pair();
+    let client = both();
+    let (agent, ()) = tokio::join!(client.connect(link), async {
+        let request = script.expect("initialize").await;
+        script
+            .answer(&request, json!({"protocolVersion": 2, "agentCapabilities": {"loadSession": true}}))
+            .await;
+    });
+    assert_eq!(agent.unwrap().protocol_version().to_string(), "1");
+
     // Only version 2 is good enough.
     let (link, mut script) = Script::pair();
     let client = Client::new().protocol(Protocol::V2);

@@ -38,3 +38,4 @@ mod handler_errors;
 mod proxy_relay;
 mod script;
 mod turn_events;
+mod twin;
