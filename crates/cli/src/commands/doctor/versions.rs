@@ -2,8 +2,8 @@
 //!
 //! A connection has one version, so the agent is started once more for the version that the first connection did not use.
 
-use attache::FrameReader;
-use serde_json::{Value, json};
+use attache::client::{Client, Protocol};
+use serde_json::json;
 
 use super::report::{Report, State, Step};
 use super::steps::{open_link, patience};
@@ -34,30 +34,16 @@ pub(super) async fn report(cx: &Cx, spec: &AgentSpec, agreed: u64, report: &mut 
 
 /// Whether the agent answers `initialize` with the offered version.
 async fn agrees(cx: &Cx, spec: &AgentSpec, version: u64) -> bool {
-    let info = json!({ "name": "attache", "version": env!("CARGO_PKG_VERSION") });
-    let params = match version {
-        1 => json!({ "protocolVersion": 1, "clientInfo": info, "clientCapabilities": {} }),
-        _ => json!({ "protocolVersion": version, "info": info, "capabilities": {} }),
-    };
-    let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
     let Ok(link) = open_link(cx, spec, |_| {}).await else { return false };
-    let (reader, mut writer) = link.split();
-    let exchange = async {
-        writer.send(request.to_string().as_bytes()).await.ok()?;
-        let answered = answer(reader).await;
-        let _ = writer.close().await;
-        answered
-    };
-    tokio::time::timeout(patience(cx), exchange).await.ok().flatten() == Some(version)
-}
-
-/// The version of the first response. Other lines are skipped, as in the first connection. The agent ends with the reader.
-async fn answer(mut reader: FrameReader) -> Option<u64> {
-    loop {
-        let line = reader.next().await.ok()??;
-        let Ok(message) = serde_json::from_slice::<Value>(line) else { continue };
-        if message["id"] == 0 && message.get("method").is_none() {
-            return message["result"]["protocolVersion"].as_u64();
-        }
-    }
+    let protocol = if version == 1 { Protocol::V1 } else { Protocol::Auto };
+    // Without capabilities both versions are spoken on the first connection.
+    let client = Client::new()
+        .info("attache", env!("CARGO_PKG_VERSION"))
+        .protocol(protocol)
+        .initialize_timeout(patience(cx));
+    let Ok(agent) = client.connect(link).await else { return false };
+    let spoken = u64::from(agent.protocol_version().0) == version;
+    // Nothing is left running when the report is printed.
+    agent.shutdown().await;
+    spoken
 }
