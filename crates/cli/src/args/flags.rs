@@ -151,7 +151,7 @@ flags! {
         TTL ttl: Text "ttl" "SECONDS" Text =>
             "How long an idle agent is kept for the next prompt; 0 keeps it forever";
         FORMAT format: Text "format" "FORMAT" OneOf(FORMATS) =>
-            "text, json (the raw messages) or quiet (the answer)";
+            "text, json (the messages, in the form of version 1) or quiet (the answer)";
         JSON_STRICT json_strict: Switch "json-strict" =>
             "With --format json: print only JSON; silence stderr";
         SUPPRESS_READS suppress_reads: Switch "suppress-reads" => "Do not print the files that the agent reads";

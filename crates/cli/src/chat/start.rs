@@ -106,7 +106,7 @@ impl Starter<'_> {
         let client = services.install(client, setup.fs, setup.terminal);
         let options = setup.connect_options(client, self.wire.clone(), stderr.listen(on_stderr));
         let agent = connect(&setup.spec, options).await?;
-        Ok(Connection { setup, agent, services, guard, stderr })
+        Connection::new(setup, agent, services, guard, stderr)
     }
 }
 

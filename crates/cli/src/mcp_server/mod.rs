@@ -8,14 +8,12 @@
 //! connection; a question that has no answer is a yes.
 
 mod connection;
-#[cfg_attr(not(test), allow(dead_code, reason = "opened by sessions of version 2"))]
 mod endpoint;
 mod protocol;
 mod question;
 mod tools;
 
 pub(crate) use connection::serve;
-#[allow(unused_imports, reason = "opened by sessions of version 2")]
 pub(crate) use endpoint::Endpoint;
 pub(crate) use endpoint::forward;
 pub(crate) use tools::{Asking, Toolbox};

@@ -29,7 +29,6 @@ const LONGEST_TIME: u64 = 3_600;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asking {
     /// The user of the program that runs the session.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for sessions of version 2"))]
     User,
     /// The user of the MCP client, if it can show forms.
     Client,
@@ -121,7 +120,6 @@ impl Toolbox {
     }
 
     /// Sets the session, for which answers of the user are remembered. Its id is known after the agent has got the server.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for sessions of version 2"))]
     pub(crate) fn set_session(&self, session: SessionId) {
         *self.session.lock() = Some(session);
     }

@@ -1,7 +1,7 @@
 //! A running agent and its session.
 
 use attache::client::{AgentHandle, Session, SessionBuilder};
-use attache::wire::v1::{McpServer, SessionConfigKind, SystemPrompt, SystemPromptMode};
+use attache::wire::v1::{McpServer, ProtocolVersion, SessionConfigKind, SystemPrompt, SystemPromptMode};
 use attache::{ContentBlock, Meta, code};
 use attache_host::secrets::Mask;
 use serde_json::Value;
@@ -13,6 +13,8 @@ use super::tail::StderrTail;
 use crate::client_services::{ClientServices, GuardEvent};
 use crate::connect::{OnStderr, client, connect, explain_auth};
 use crate::error::{Context as _, DetailCode, Failure, Result};
+use crate::mcp_server::{Asking, Endpoint, Toolbox};
+use crate::paths::Paths;
 use crate::session_store::{Record, SystemPromptText};
 use crate::wire::Wire;
 
@@ -25,6 +27,8 @@ pub(crate) struct Connection {
     pub(crate) guard: mpsc::Receiver<GuardEvent>,
     /// The stderr of the agent since its start or the last turn.
     pub(crate) stderr: StderrTail,
+    /// Files and commands for an agent of version 2.
+    endpoint: Option<Endpoint>,
 }
 
 /// How a session was restored.
@@ -51,12 +55,36 @@ impl Connection {
         let stderr = StderrTail::new(Mask::from_env().with(setup.secrets()));
         let options = setup.connect_options(client, Some(wire), stderr.listen(on_stderr));
         let agent = connect(&setup.spec, options).await?;
-        Ok(Connection { setup, agent, services, guard, stderr })
+        Connection::new(setup, agent, services, guard, stderr)
+    }
+
+    /// A connection to an agent that was started. An agent of version 2 gets files and terminals as an MCP server, if the user
+    /// wants that and it takes such servers.
+    pub(crate) fn new(
+        setup: SessionSetup,
+        agent: AgentHandle,
+        services: ClientServices,
+        guard: mpsc::Receiver<GuardEvent>,
+        stderr: StderrTail,
+    ) -> Result<Connection> {
+        let is_v2 = agent.protocol_version() == ProtocolVersion::V2;
+        let endpoint = match is_v2 && setup.mcp_server && (setup.fs || setup.terminal) {
+            true => {
+                let roots = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
+                let tools =
+                    Toolbox::new(services.clone(), roots, Asking::User).only(setup.fs, setup.terminal);
+                Some(Endpoint::open(&Paths::from_env(), tools)?)
+            }
+            false => None,
+        };
+        Ok(Connection { setup, agent, services, guard, stderr, endpoint })
     }
 
     pub(crate) fn servers(&self) -> Result<Vec<McpServer>> {
         let read = |server: &Value| serde_json::from_value(server.clone()).context("an MCP server");
-        self.setup.mcp_servers.iter().map(read).collect()
+        let configured = self.setup.mcp_servers.iter().map(read);
+        let own = self.endpoint.iter().map(|endpoint| Ok(McpServer::Stdio(endpoint.server())));
+        configured.chain(own).collect()
     }
 
     /// The system prompt as a member of the protocol, if the agent supports it.
@@ -80,6 +108,9 @@ impl Connection {
         let new = new.additional_directories(self.setup.directories.clone());
         let new = new.system_prompt(self.system_prompt()).meta(self.meta()?);
         let session = new.await.map_err(|error| self.explain(error, "cannot start a session"))?;
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.set_session(session.id().clone());
+        }
         let spec = &self.setup.spec;
         if let Some(mode) = &spec.mode {
             let set = set_mode(&session, mode).await;

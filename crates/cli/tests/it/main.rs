@@ -57,6 +57,7 @@ mod paging;
 mod permissions;
 mod private_files;
 mod prompt;
+mod protocol;
 mod quirks;
 mod recordings;
 mod registry;

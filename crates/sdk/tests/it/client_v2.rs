@@ -188,7 +188,7 @@ async fn a_refusal_is_answered_with_another_offer() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_of_version_1_is_started_again_for_files() {
     let starts = Arc::new(AtomicUsize::new(0));
-    let (sender, mut scripts) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut scripts) = tokio::sync::mpsc::channel(2);
     let serve = tokio::spawn(async move {
         let mut offers = Vec::new();
         while let Some(mut script) = scripts.recv().await {
@@ -210,7 +210,7 @@ async fn an_agent_of_version_1_is_started_again_for_files() {
         .connect_with(async || {
             counted.fetch_add(1, Ordering::Relaxed);
             let (link, script): (Link, Script) = Script::pair();
-            sender.send(script).unwrap();
+            sender.try_send(script).unwrap();
             Ok(link)
         })
         .await
