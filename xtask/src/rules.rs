@@ -67,10 +67,8 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// Clients do not speak version 2 yet, so its rules for them are listed only.
     fn is_duty(&self) -> bool {
-        let for_later = self.section() == "V2" && self.side == "C";
-        !for_later && ["MUST", "MUST NOT", "SHOULD", "SHOULD NOT"].contains(&self.level.as_str())
+        ["MUST", "MUST NOT", "SHOULD", "SHOULD NOT"].contains(&self.level.as_str())
     }
 
     fn section(&self) -> &str {

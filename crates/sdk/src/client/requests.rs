@@ -82,6 +82,10 @@ terminal_requests! { TerminalOutputRequest WaitForTerminalExitRequest KillTermin
 impl Core {
     pub(super) fn receive_request(self: &Arc<Self>, request: IncomingRequest<'_>) {
         // FS-03: a method that was not advertised does not exist.
+        // V2-01
+        if self.is_v2() && request.has_null_id() {
+            return request.reject(ErrorObject::invalid_request("the id of a request is not null"));
+        }
         // V2-39: version 2 has no files and terminals of clients.
         if !self.services.serves(request.method()) || (self.is_v2() && is_gone(request.method())) {
             let error = ErrorObject::method_not_found(request.method());

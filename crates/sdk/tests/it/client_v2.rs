@@ -503,6 +503,9 @@ async fn questions_have_titles_and_subjects() {
         .request(3, "session/request_permission", json!({"sessionId": "s1", "title": "x", "options": []}))
         .await;
     agent.error(3, -32602).await;
+    // shows V2-01
+    agent.request(Value::Null, "session/request_permission", ask(Value::Null)).await;
+    agent.error(Value::Null, -32600).await;
     // Files and terminals of clients are gone. shows V2-39
     for (id, method) in [(4, "fs/read_text_file"), (5, "terminal/create")] {
         agent.request(id, method, json!({"sessionId": "s1", "path": "/work/a", "command": "x"})).await;
