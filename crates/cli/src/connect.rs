@@ -15,7 +15,7 @@ use crate::agents::{Address, AgentSpec, BUILTIN, builtin};
 use crate::args::nearest;
 use crate::cx::Cx;
 use crate::error::{DetailCode, Failure, Result};
-use crate::wire::{Lines, Wire};
+use crate::wire::Wire;
 
 /// Called with each line of stderr.
 pub(crate) type OnStderr = Box<dyn FnMut(&str) + Send>;
@@ -151,9 +151,9 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
         let connected = {
             let mut start = async || {
                 starts += 1;
-                // Only the second connection counts, and only its lines are shown.
-                if let Some(wire) = options.wire.as_ref().filter(|_| starts > 1) {
-                    wire.take(&mut Lines::default());
+                // If the agent is started again, only the lines of the second connection are shown.
+                if let Some(wire) = &options.wire {
+                    wire.hold();
                 }
                 match link(spec, &options.cwd, on_stderr.clone(), &options.credentials).await {
                     Ok(link) => Ok(match &options.wire {
@@ -175,6 +175,9 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
                 },
             }
         };
+        if let Some(wire) = &options.wire {
+            wire.release();
+        }
         match (connected, not_reached) {
             (Ok(agent), _) => {
                 // An agent that was started a second time is asked for version 1 at once from now on.

@@ -29,6 +29,8 @@ struct Inner {
 #[derive(Default)]
 struct LineBuffer {
     lines: Lines,
+    /// The lines of a connection whose version is not agreed on yet. It may be given up.
+    held: Option<Lines>,
     budget: Option<Backlog>,
     /// Bytes that are counted in the budget.
     counted: usize,
@@ -41,6 +43,8 @@ pub(crate) struct Lines {
     ends: Vec<(Flow, usize)>,
 }
 
+/// Bytes of lines that are kept back.
+const MAX_HELD: usize = 1 << 20;
 /// Overhead of a line in the budget.
 const LINE: usize = 32;
 /// A buffer that one huge message has made larger than this is given back.
@@ -67,6 +71,18 @@ impl Wire {
         move |flow, line| lines.line(flow, line, |line| wire.add(flow, line, &mut looking))
     }
 
+    /// Keeps the lines that follow back, until [`release`](Self::release); drops those that were kept back before.
+    pub(crate) fn hold(&self) {
+        self.lock().held = Some(Lines::default());
+    }
+
+    /// Gives out the lines that were kept back.
+    pub(crate) fn release(&self) {
+        let Some(held) = self.lock().held.take() else { return };
+        let mut looking = false;
+        held.iter().for_each(|(flow, line)| self.add(flow, line, &mut looking));
+    }
+
     fn add(&self, flow: Flow, line: &[u8], looking: &mut bool) {
         if *looking {
             // Sessions are opened before prompts are sent; from then on no line is looked into.
@@ -76,6 +92,14 @@ impl Wire {
             }
         }
         let mut buffer = self.lock();
+        if let Some(held) = &mut buffer.held {
+            held.push(flow, line);
+            if held.bytes.len() > MAX_HELD {
+                drop(buffer);
+                self.release();
+            }
+            return;
+        }
         buffer.lines.push(flow, line);
         let weight = line.len() + LINE;
         let counted = buffer.budget.as_ref().map(|budget| budget.add(weight));

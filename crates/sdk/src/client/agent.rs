@@ -16,7 +16,7 @@ use attache_wire::{Notification, Request};
 use super::capabilities::{Logout, SessionDeleter, SessionLister, SessionLoader, SessionResumer};
 use super::connection::Core;
 use super::events::ConnectionEvents;
-use super::session_builder::{New, SessionBuilder};
+use super::session_builder::{New, Reopen, Replay, SessionBuilder};
 use crate::{Error, Result};
 
 /// A connected and initialized agent. Cheap to clone; the connection ends when the last handle and the last session are dropped.
@@ -139,6 +139,19 @@ impl AgentHandle {
     // SESS-20, SESS-21
     pub fn resumer(&self) -> Option<SessionResumer> {
         self.session_capability(|can| can.resume.is_some()).map(SessionResumer)
+    }
+
+    /// Describes a stored session to open, with as much of its history as `replay` says; awaiting the builder opens it.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the agent cannot do that. Nothing is sent then.
+    pub fn reopen(
+        &self,
+        id: impl Into<SessionId>,
+        cwd: impl Into<PathBuf>,
+        replay: Replay,
+    ) -> SessionBuilder<Reopen> {
+        SessionBuilder::of(self.clone(), Reopen(id.into(), replay), cwd)
     }
 
     /// Lists stored sessions.

@@ -84,7 +84,7 @@ pub use parts::{Prompter, SessionEvent, SessionEvents};
 pub use replay::SessionReplay;
 pub use serve::{ReadFiles, RequestContext, Terminal, Terminals, WriteFiles};
 pub use session::{Session, SessionControl};
-pub use session_builder::{Load, New, Resume, SessionBuilder};
+pub use session_builder::{Load, New, Reopen, Replay, Resume, SessionBuilder};
 pub use turn::TurnEvents;
 #[cfg(feature = "unstable")]
 pub use unstable::{

@@ -139,6 +139,37 @@ pub struct Load(pub(super) SessionId);
 #[derive(Debug, Clone)]
 pub struct Resume(pub(super) SessionId);
 
+/// Kind of a [`SessionBuilder`] that opens a stored session with as much of its history as [`Replay`] says.
+///
+/// Example: [`Replay`].
+#[derive(Debug, Clone)]
+pub struct Reopen(pub(super) SessionId, pub(super) Replay);
+
+/// The history that comes with a stored session; see [`AgentHandle::reopen`].
+///
+/// ```
+/// use attache::client::{AgentHandle, Replay, Session};
+///
+/// async fn reopen(agent: &AgentHandle, id: &str) -> attache::Result<Session> {
+///     let mut replay = agent.reopen(id, "/work", Replay::Start).await?;
+///     while let Some(event) = replay.next().await? {
+///         println!("{event:?}");
+///     }
+///     replay.finish().await
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Replay {
+    /// None.
+    None,
+    /// All of it.
+    Start,
+    /// What follows a point that the agent has named. Few agents can: those that announce `attache.after` in `_meta` of their
+    /// capabilities.
+    After(String),
+}
+
 impl<K> SessionBuilder<K> {
     pub(super) fn of(agent: AgentHandle, kind: K, cwd: impl Into<PathBuf>) -> Self {
         SessionBuilder { agent, kind, options: SessionOptions { cwd: cwd.into(), ..Default::default() } }
@@ -263,6 +294,57 @@ impl SessionBuilder<Resume> {
             ResumeSessionRequest::new(id.clone(), checked.cwd).mcp_servers(checked.options.mcp_servers);
         let request = with_options!(request, checked);
         resume(self.agent, id, checked.roots, &request).await
+    }
+}
+
+impl SessionBuilder<Reopen> {
+    // SESS-07, SESS-20, V2-26
+    fn open(self) -> Result<SessionReplay> {
+        let (is_v2, Reopen(id, from)) = (self.agent.0.is_v2(), self.kind);
+        let capabilities = self.agent.capabilities();
+        let can_follow = || {
+            let announced =
+                capabilities.meta.as_ref().and_then(|meta| meta.get::<serde_json::Value>("attache"));
+            announced.is_some_and(|announced| announced["after"] == true)
+        };
+        match &from {
+            Replay::None if capabilities.session_capabilities.resume.is_none() => {
+                return Err(Error::Unsupported("to resume sessions"));
+            }
+            Replay::Start | Replay::After(_) if !capabilities.load_session => {
+                return Err(Error::Unsupported("to load sessions"));
+            }
+            Replay::After(_) if !can_follow() => {
+                return Err(Error::Unsupported("to replay a part of a session"));
+            }
+            _ => {}
+        }
+        let mut checked = self.options.check(&self.agent)?;
+        if is_v2 {
+            let (roots, point) = (checked.roots.clone(), requests::replay_from(&from)?);
+            let request = requests::resume_session(id.clone(), checked, point)?;
+            return replay(self.agent, id, roots, &request);
+        }
+        if from == Replay::None {
+            let request = ResumeSessionRequest::new(id.clone(), checked.cwd);
+            let request = request.mcp_servers(checked.options.mcp_servers);
+            let request = with_options!(request, checked);
+            return replay(self.agent, id, checked.roots, &request);
+        }
+        if let Replay::After(cursor) = &from {
+            checked.options.meta = Some(requests::meta_after(checked.options.meta, cursor)?);
+        }
+        let request = LoadSessionRequest::new(id.clone(), checked.cwd, checked.options.mcp_servers);
+        let request = with_options!(request, checked);
+        replay(self.agent, id, checked.roots, &request)
+    }
+}
+
+impl IntoFuture for SessionBuilder<Reopen> {
+    type Output = Result<SessionReplay>;
+    type IntoFuture = std::future::Ready<Result<SessionReplay>>;
+    fn into_future(self) -> Self::IntoFuture {
+        std::future::ready(self.open())
     }
 }
 

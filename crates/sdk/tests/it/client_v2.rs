@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use attache::client::{
-    AgentHandle, Client, Event, Protocol, ReadFiles, RequestContext, Session, SessionState, ToolStatus,
+    AgentHandle, Client, Event, Protocol, ReadFiles, Replay, RequestContext, Session, SessionState,
+    ToolStatus,
 };
 use attache::wire::v1::{PermissionOptionKind, ReadTextFileRequest, SessionConfigOptionValue};
 use attache::{Error, Link, Result, StopReason};
@@ -622,6 +623,45 @@ async fn sessions_are_resumed_with_and_without_history() {
         script.answer(&request, json!({"sessions": []})).await;
     });
     assert_eq!(listed.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_reopened_with_as_much_history_as_is_wanted() {
+    // shows V2-26, SESS-07, SESS-20
+    let after = || Replay::After("7".to_owned());
+    let can = json!({"session": {}, "_meta": {"attache": {"after": true}}});
+    let (agent, mut script) = greeted(both(), can).await;
+    for (replay, point) in [
+        (Replay::None, Value::Null),
+        (Replay::Start, json!({"type": "start"})),
+        (after(), json!({"type": "_attache_after", "cursor": "7"})),
+    ] {
+        let replay = agent.reopen("s1", "/work", replay).await.unwrap();
+        let request = script.expect("session/resume").await;
+        assert_eq!(request["params"]["replayFrom"], point);
+        script.answer(&request, json!({})).await;
+        drop(replay.finish().await.unwrap());
+    }
+    let can = json!({"loadSession": true, "sessionCapabilities": {"resume": {}}, "_meta": {"attache": {"after": true}}});
+    let (agent, mut script) = crate::script::connect(Client::new(), can).await;
+    for (replay, method, meta) in [
+        (Replay::None, "session/resume", Value::Null),
+        (Replay::Start, "session/load", Value::Null),
+        (after(), "session/load", json!({"attache": {"after": "7"}})),
+    ] {
+        let replay = agent.reopen("s1", "/work", replay).await.unwrap();
+        let request = script.expect(method).await;
+        assert_eq!(request["params"]["_meta"], meta);
+        script.answer(&request, json!({})).await;
+        drop(replay.finish().await.unwrap());
+    }
+    let (agent, mut script) = crate::script::connect(Client::new(), json!({})).await;
+    for replay in [Replay::None, Replay::Start, after()] {
+        assert!(matches!(agent.reopen("s1", "/work", replay).await, Err(Error::Unsupported(_))));
+    }
+    let (agent, _script) = greeted(both(), json!({"session": {}})).await;
+    assert!(matches!(agent.reopen("s1", "/work", after()).await, Err(Error::Unsupported(_))));
+    script.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]

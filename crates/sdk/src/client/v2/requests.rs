@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use attache_wire::v1::{
     RequestPermissionRequest, SessionConfigOptionValue, SessionInfo, ToolCallUpdate, ToolKind,
 };
-use attache_wire::{Json, v2};
+use attache_wire::{Json, Meta, v2};
 
 use super::{convert, update};
 use crate::client::agent::AgentHandle;
 use crate::client::ask::{PermissionCommand, PermissionDetails};
-use crate::client::session_builder::{CheckedOptions, OpenResponse};
+use crate::client::session_builder::{CheckedOptions, OpenResponse, Replay};
 use crate::client::state::State;
 use crate::{Error, Result};
 
@@ -84,6 +84,28 @@ pub(crate) fn resume_session(
     replay: Option<v2::ReplayFrom>,
 ) -> Result<v2::ResumeSessionRequest> {
     Ok(with_options!(v2::ResumeSessionRequest::new(id, checked.cwd).replay_from(replay), checked))
+}
+
+/// The point from which a history is replayed. The cursor is an extension of ours.
+pub(crate) fn replay_from(replay: &Replay) -> Result<Option<v2::ReplayFrom>> {
+    match replay {
+        Replay::None => Ok(None),
+        Replay::Start => Ok(Some(v2::ReplayFromStart::new().into())),
+        Replay::After(cursor) => {
+            let point = serde_json::json!({ "type": "_attache_after", "cursor": cursor });
+            serde_json::from_value(point).map(Some).map_err(Error::internal)
+        }
+    }
+}
+
+/// The same in `_meta` of version 1.
+pub(crate) fn meta_after(meta: Option<Meta>, cursor: &str) -> Result<Meta> {
+    let mut members = match &meta {
+        Some(meta) => meta.as_json().parse().map_err(Error::internal)?,
+        None => serde_json::Map::new(),
+    };
+    members.insert("attache".to_owned(), serde_json::json!({ "after": cursor }));
+    Meta::new(&members).map_err(Error::internal)
 }
 
 #[cfg(feature = "unstable")]
