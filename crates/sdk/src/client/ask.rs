@@ -97,7 +97,7 @@ pub(crate) fn cancel_permission(responder: Responder) {
 pub struct PermissionAsk {
     slot: Arc<PendingAnswer>,
     request: Box<RequestPermissionRequest>,
-    details: PermissionDetails,
+    details: Option<Box<PermissionDetails>>,
     meta: Option<Meta>,
 }
 
@@ -125,19 +125,27 @@ impl PermissionAsk {
     pub(crate) fn new(
         slot: Arc<PendingAnswer>,
         request: Box<RequestPermissionRequest>,
-        details: PermissionDetails,
+        details: Option<Box<PermissionDetails>>,
     ) -> Self {
         PermissionAsk { slot, request, details, meta: None }
     }
 
+    fn details(&self) -> Option<&PermissionDetails> {
+        self.details.as_deref()
+    }
+
     /// The question: with version 1, the title of the tool call.
     pub fn title(&self) -> Option<&str> {
-        self.details.title.as_deref().or(self.request.tool_call.title.as_deref())
+        self.details().and_then(|details| details.title.as_deref()).or(self
+            .request
+            .tool_call
+            .title
+            .as_deref())
     }
 
     /// Details to show below the question. Agents of version 1 never give them.
     pub fn description(&self) -> Option<&str> {
-        self.details.description.as_deref()
+        self.details()?.description.as_deref()
     }
 
     /// The command, if the question is about one. Agents of version 1 describe it in the tool call only.
@@ -153,7 +161,7 @@ impl PermissionAsk {
     /// }
     /// ```
     pub fn command(&self) -> Option<&PermissionCommand> {
-        self.details.command.as_ref()
+        self.details()?.command.as_ref()
     }
 
     /// Sets `_meta` of the answer.

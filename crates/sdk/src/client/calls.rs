@@ -260,7 +260,7 @@ impl Calls {
         };
         let now = Arc::make_mut(&mut call);
         now.merge(&change.update);
-        let extra = std::mem::take(&mut change.extra);
+        let extra = change.extra.take().map(|extra| *extra).unwrap_or_default();
         extra.name.apply(&mut now.name);
         // V2-18
         if !extra.meta.is_keep() {

@@ -339,7 +339,7 @@ pub struct ToolCallChange {
     /// The call as it is now, with all changes so far.
     pub call: Arc<ToolCall>,
     /// Members that only version 2 has, until they are part of `call`.
-    pub(crate) extra: ToolExtra,
+    pub(crate) extra: Option<Box<ToolExtra>>,
 }
 
 /// Changes of a tool call that version 1 cannot express.
@@ -359,7 +359,7 @@ impl ToolCallChange {
     /// A change whose state is filled in when it is read.
     pub(crate) fn new(created: bool, update: Box<ToolCallUpdate>) -> Self {
         let call = Arc::new(ToolCall::new(update.tool_call_id.clone()));
-        ToolCallChange { created, update, call, extra: ToolExtra::default() }
+        ToolCallChange { created, update, call, extra: None }
     }
 
     /// The id of the call.
@@ -367,3 +367,6 @@ impl ToolCallChange {
         &self.update.tool_call_id
     }
 }
+
+// Most events are text; they are moved several times.
+const _: () = assert!(size_of::<Event>() <= 72);

@@ -219,7 +219,7 @@ impl Lane {
                     }
                 }
                 Item::Tool(update, extra) => {
-                    Some(Event::ToolCall(inner.state.change_v2(child.unwrap_or_default(), update, extra)))
+                    Some(Event::ToolCall(inner.state.change_v2(child.unwrap_or_default(), *update, extra)))
                 }
                 Item::State(state) if child.is_none() => {
                     inner = self.change_state(inner, *state);

@@ -98,7 +98,7 @@ impl Core {
                 self.session_request(request, move |core, route, request: V2, responder| {
                     match v2::requests::permission(request) {
                         Ok((request, details)) => {
-                            ask_permission(core, route, request, details, bytes, responder);
+                            ask_permission(core, route, request, Some(Box::new(details)), bytes, responder);
                         }
                         Err(reason) => responder.err(ErrorObject::invalid_params(reason)),
                     }
@@ -106,7 +106,7 @@ impl Core {
             }
             RequestPermissionRequest::METHOD => {
                 self.session_request(request, move |core, route, request, responder| {
-                    ask_permission(core, route, request, PermissionDetails::default(), bytes, responder);
+                    ask_permission(core, route, request, None, bytes, responder);
                 });
             }
             ReadTextFileRequest::METHOD => self.session_request(request, read_file),
@@ -291,7 +291,7 @@ fn ask_permission(
     core: &Arc<Core>,
     route: Route,
     request: RequestPermissionRequest,
-    details: PermissionDetails,
+    details: Option<Box<PermissionDetails>>,
     bytes: usize,
     responder: Responder,
 ) {

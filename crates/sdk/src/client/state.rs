@@ -75,7 +75,7 @@ impl State {
         &mut self,
         child: &str,
         update: ToolCallUpdate,
-        extra: ToolExtra,
+        extra: Box<ToolExtra>,
     ) -> ToolCallChange {
         let key = self.tools.key(child, &update.tool_call_id);
         if let Some(cancellable) = extra.cancellable {
@@ -86,7 +86,7 @@ impl State {
             self.tools.cancellable.remove(&key);
         }
         let mut change = self.tools.announced(child, update);
-        change.extra = extra;
+        change.extra = Some(extra);
         change
     }
 

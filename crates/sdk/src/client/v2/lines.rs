@@ -237,8 +237,8 @@ impl Session {
             match item {
                 Item::Update(update) => lines.extend(notification(id, update)),
                 Item::Tool(update, extra) => {
-                    let mut change = ToolCallChange::new(false, Box::new(update));
-                    change.extra = extra;
+                    let mut change = ToolCallChange::new(false, update);
+                    change.extra = Some(extra);
                     let mut event = Event::ToolCall(change);
                     self.calls.complete(&mut event);
                     let Event::ToolCall(change) = event else { continue };

@@ -23,7 +23,7 @@ pub(crate) enum Item {
     /// The same as an update of version 1.
     Update(SessionUpdate),
     /// A change of a tool call, with what version 1 cannot express.
-    Tool(ToolCallUpdate, ToolExtra),
+    Tool(Box<ToolCallUpdate>, Box<ToolExtra>),
     /// The state of the session.
     State(Box<v2::StateUpdate>),
     /// A change that version 1 cannot express.
@@ -104,13 +104,14 @@ impl Updates {
             v2::SessionUpdate::StateUpdate(state) => Ok(vec![Item::State(state)]),
             v2::SessionUpdate::ToolCallUpdate(update) => {
                 let (update, extra) = tool_call(*update);
-                Ok(vec![Item::Tool(update, extra)])
+                Ok(vec![Item::Tool(Box::new(update), Box::new(extra))])
             }
             v2::SessionUpdate::ToolCallContentChunk(chunk) => {
                 let edits = edits(std::slice::from_ref(&chunk.content));
                 let append = tool_content(chunk.content);
                 let extra = ToolExtra { append, edits: Some(edits), ..ToolExtra::default() };
-                Ok(vec![Item::Tool(ToolCallUpdate::new(chunk.tool_call_id), extra)])
+                let update = Box::new(ToolCallUpdate::new(chunk.tool_call_id));
+                Ok(vec![Item::Tool(update, Box::new(extra))])
             }
             v2::SessionUpdate::TerminalUpdate(update) => {
                 let output = match &update.output {
