@@ -33,6 +33,7 @@ mod chat_keys;
 mod chat_named;
 mod chat_news;
 mod chat_rig;
+mod chat_v2;
 mod check;
 mod check_mutants;
 mod clean;
