@@ -30,6 +30,10 @@ async fn main() {
     let mut turn = session.prompt("go").await.unwrap();
     let mut seen = 0;
     while let Some(event) = turn.next().await.unwrap() {
+        // Made by the client itself.
+        if matches!(event, Event::State(_)) {
+            continue;
+        }
         seen += 1;
         match event {
             Event::Permission(ask) => ask.choose_kind(PermissionOptionKind::AllowOnce),
