@@ -1,0 +1,58 @@
+//! The opening handshake of a WebSocket.
+
+use std::time::Duration;
+
+use attache_conn::Link;
+
+use super::super::Upgrade;
+use super::{Endpoint, RemoteError};
+use crate::ws::{self, Role, Settings};
+
+/// Time for the response to the upgrade request.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(super) enum Outcome {
+    Link(Link),
+    /// The server responded with this status.
+    Refused(u16),
+}
+
+/// Asks the server for a WebSocket. Redirects are not followed.
+// WS-01
+pub(super) async fn open(endpoint: &Endpoint) -> Result<Outcome, RemoteError> {
+    let key = ws::random_key().map_err(|error| RemoteError::Protocol(error.to_string()))?;
+    let request = endpoint
+        .get()
+        .header("connection", "Upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-version", "13")
+        .header("sec-websocket-key", &key);
+    let upgrade = tokio::time::timeout(TIMEOUT, endpoint.client.upgrade(&request)).await;
+    let Ok(upgrade) = upgrade else {
+        return Err(RemoteError::Protocol(
+            "the server does not answer the request for a WebSocket".to_owned(),
+        ));
+    };
+    let upgraded = match upgrade? {
+        Upgrade::Switched(upgraded) => upgraded,
+        Upgrade::Refused(response) => {
+            response.header_values("set-cookie").for_each(|cookie| endpoint.cookies.store(cookie));
+            return Ok(Outcome::Refused(response.status));
+        }
+    };
+    upgraded.header_values("set-cookie").for_each(|cookie| endpoint.cookies.store(cookie));
+    let wrong = |what: &str| {
+        Err(RemoteError::Protocol(format!("the server's WebSocket handshake is invalid: {what}")))
+    };
+    if upgraded.header("sec-websocket-accept") != Some(ws::accept_key(&key).as_str()) {
+        return wrong("wrong key");
+    }
+    if upgraded.header("sec-websocket-extensions").is_some_and(|extensions| !extensions.trim().is_empty()) {
+        return wrong("it uses an extension that was not offered");
+    }
+    if upgraded.header("sec-websocket-protocol").is_some() {
+        return wrong("it uses a subprotocol that was not offered");
+    }
+    let (socket, received) = upgraded.into_parts();
+    Ok(Outcome::Link(ws::link(socket, Role::Client, Settings::default(), received)))
+}
