@@ -1,0 +1,16 @@
+//! The hub with scripted agents and clients, over links in memory.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod agent;
+mod complaints;
+mod nodes;
+mod operate;
+#[cfg(unix)]
+mod provision;
+mod questions;
+mod rig;
+mod roles;
+mod sessions;
+mod simulation;
+mod v2;

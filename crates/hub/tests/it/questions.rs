@@ -1,0 +1,115 @@
+//! Questions of agents.
+
+use std::time::Duration;
+
+use attache_hub::{Identity, Policy, Role};
+use serde_json::json;
+
+use crate::rig::{Rig, stop_reason};
+
+#[tokio::test]
+async fn the_first_answer_wins_and_the_others_are_withdrawn() {
+    let rig = Rig::new();
+    let (mut first, mut second) = (rig.client().await, rig.client().await);
+    let session = first.new_session().await;
+    second.load(&session).await;
+    let turn = first.start_prompt(&session, "ask may I").await;
+    let (mine, theirs) = (first.question().await, second.question().await);
+    second.choose(&theirs, "yes").await;
+    let withdrawn = first.until(|message| message["method"] == "$/cancel_request").await;
+    assert_eq!(withdrawn["params"]["requestId"], mine);
+    // A late answer changes nothing.
+    first.choose(&mine, "no").await;
+    assert_eq!(stop_reason(&first.response(turn).await), "end_turn");
+    assert_eq!(rig.record.of("answered"), ["yes"]);
+    assert!(!second.seen.iter().any(|message| message["method"] == "$/cancel_request"));
+}
+
+#[tokio::test]
+async fn an_answer_that_was_not_offered_does_not_count() {
+    let rig = Rig::new();
+    let (mut first, mut second) = (rig.client().await, rig.client().await);
+    let session = first.new_session().await;
+    second.load(&session).await;
+    let turn = first.start_prompt(&session, "ask may I").await;
+    let (mine, theirs) = (first.question().await, second.question().await);
+    first.choose(&mine, "everything").await;
+    second.choose(&theirs, "no").await;
+    first.response(turn).await;
+    assert_eq!(rig.record.of("answered"), ["no"]);
+}
+
+#[tokio::test]
+async fn a_cancel_answers_the_question() {
+    let rig = Rig::new();
+    let mut client = rig.client().await;
+    let session = client.new_session().await;
+    let turn = client.start_prompt(&session, "ask may I").await;
+    client.question().await;
+    client.notify("session/cancel", json!({"sessionId": session})).await;
+    client.response(turn).await;
+    assert_eq!(rig.record.of("answered"), ["cancelled"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_rejects() {
+    let rig = Rig::with(|options| options.deadline(Duration::from_secs(30)));
+    let mut client = rig.client().await;
+    let session = client.new_session().await;
+    let turn = client.start_prompt(&session, "ask may I").await;
+    client.question().await;
+    client.response(turn).await;
+    assert_eq!(rig.record.of("answered"), ["no"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_prompter_is_asked_first() {
+    let rig = Rig::with(|options| options.policy(Policy::Prompter(Duration::from_secs(10))));
+    let mut author = rig.client_as(Identity::new("author"), false).await;
+    let mut other = rig.client_as(Identity::new("other"), false).await;
+    let session = author.new_session().await;
+    other.load(&session).await;
+    let turn = author.start_prompt(&session, "ask may I").await;
+    author.question().await;
+    // The clock of the test moves on while everybody waits.
+    let before = tokio::time::Instant::now();
+    let theirs = other.question().await;
+    assert!(before.elapsed() >= Duration::from_secs(9));
+    other.choose(&theirs, "yes").await;
+    author.response(turn).await;
+    assert_eq!(rig.record.of("answered"), ["yes"]);
+}
+
+#[tokio::test]
+async fn a_role_can_be_required() {
+    let rig = Rig::with(|options| options.policy(Policy::Role(Role::Admin)));
+    let mut driver = rig.client_as(Identity::new("driver").role(Role::Drive), false).await;
+    let mut admin = rig.client_as(Identity::new("admin"), false).await;
+    let session = driver.new_session().await;
+    admin.load(&session).await;
+    let turn = driver.start_prompt(&session, "ask may I").await;
+    let question = admin.question().await;
+    admin.choose(&question, "yes").await;
+    driver.response(turn).await;
+    assert!(!driver.seen.iter().any(|message| message["method"] == "session/request_permission"));
+}
+
+#[tokio::test]
+async fn a_quorum_needs_different_identities() {
+    let rig = Rig::with(|options| options.policy(Policy::Quorum(2)));
+    let mut a = rig.client_as(Identity::new("a"), false).await;
+    let mut again = rig.client_as(Identity::new("a"), false).await;
+    let mut b = rig.client_as(Identity::new("b"), false).await;
+    let mut c = rig.client_as(Identity::new("c"), false).await;
+    let session = a.new_session().await;
+    for client in [&mut again, &mut b, &mut c] {
+        client.load(&session).await;
+    }
+    let turn = a.start_prompt(&session, "ask may I").await;
+    for (client, option) in [(&mut a, "yes"), (&mut again, "yes"), (&mut b, "no"), (&mut c, "no")] {
+        let question = client.question().await;
+        client.choose(&question, option).await;
+    }
+    a.response(turn).await;
+    assert_eq!(rig.record.of("answered"), ["no"]);
+}
