@@ -146,7 +146,7 @@ impl Side {
             Event::Noise { .. } => {
                 let lines = out.iter().filter(|byte| **byte == b'\n').count();
                 assert!(lines <= 1, "at most one answer");
-                // An answer by id could meet a request of the other machine; the one without id goes to nobody.
+                // An answer by id could meet a request of the other machine; the one without an id matches none.
                 if !out.starts_with(br#"{"jsonrpc":"2.0","id":null,"#) {
                     out.clear();
                 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::repo;
 
 /// Filters of test names.
-const TESTS: &[&str] = &["coverage", "agent_mutants", "client_mutants"];
+const TESTS: &[&str] = &["coverage", "agent_mutants", "client_mutants", "server_mutants", "listener_mutants"];
 const USAGE: &str = "usage: cargo xtask check-coverage [--count]
   --count   print the table without running the variants";
 
@@ -33,6 +33,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         let lines = text.lines().map(|line| line.trim_start_matches('.'));
         let table = lines.skip_while(|line| !line.starts_with("side ")).take_while(|line| line.len() > 3);
         table.for_each(|line| println!("{line}"));
+        let ways = text.lines().filter(|line| line.contains("MUST with two or more different mutants"));
+        ways.for_each(|line| println!("{}", line.trim_start_matches('.')));
         return Ok(());
     }
     print!("{text}");

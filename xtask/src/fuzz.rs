@@ -1,31 +1,40 @@
-//! `cargo xtask fuzz`: runs every fuzz target for a bounded time over the kept corpus.
+//! `cargo xtask fuzz`: runs every fuzz target over the kept corpus, for a bounded time or a number of runs.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::repo;
 
-const TARGETS: &[&str] = &["frame", "machine"];
-const HELP: &str = "usage: cargo xtask fuzz [--seconds N] [TARGET…]   (30 seconds each unless told)";
+const TARGETS: &[&str] = &["frame", "machine", "router", "sse", "ws"];
+const HELP: &str = "usage: cargo xtask fuzz [--seconds N | --runs N] [TARGET…]   (default: 30 seconds each)";
+
+/// When a target stops.
+#[derive(Clone, Copy)]
+enum Bound {
+    Seconds(u32),
+    Runs(u32),
+}
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
-    let (seconds, targets) = read(args)?;
+    let (bound, targets) = read(args)?;
     let fuzz = repo::root().join("fuzz");
     // Not in a directory that other users share.
     let scratch = fuzz.join("target").join(format!("found-{}", std::process::id()));
-    let outcome = targets.iter().try_for_each(|target| one(&fuzz, &scratch, target, seconds));
+    let outcome = targets.iter().try_for_each(|target| one(&fuzz, &scratch, target, bound));
     // What was found along the way is not kept; a failure is printed and its input stays in fuzz/artifacts.
     let _ = std::fs::remove_dir_all(&scratch);
     outcome
 }
 
-fn read(args: &[String]) -> Result<(u32, Vec<&str>), String> {
-    let (mut seconds, mut targets) = (30, Vec::new());
+fn read(args: &[String]) -> Result<(Bound, Vec<&str>), String> {
+    let (mut bound, mut targets) = (Bound::Seconds(30), Vec::new());
     let mut args = args.iter().map(String::as_str);
     while let Some(arg) = args.next() {
+        let mut number = || args.next().and_then(|n| n.parse().ok()).ok_or(HELP);
         match arg {
             "--help" | "-h" => return Err(HELP.to_owned()),
-            "--seconds" => seconds = args.next().and_then(|n| n.parse().ok()).ok_or(HELP)?,
+            "--seconds" => bound = Bound::Seconds(number()?),
+            "--runs" => bound = Bound::Runs(number()?),
             target if TARGETS.contains(&target) => targets.push(target),
             other => return Err(format!("there is no target `{other}`; there are: {}", TARGETS.join(", "))),
         }
@@ -33,11 +42,15 @@ fn read(args: &[String]) -> Result<(u32, Vec<&str>), String> {
     if targets.is_empty() {
         targets = TARGETS.to_vec();
     }
-    Ok((seconds, targets))
+    Ok((bound, targets))
 }
 
-fn one(fuzz: &Path, scratch: &Path, target: &str, seconds: u32) -> Result<(), String> {
-    println!("fuzzing `{target}` for {seconds} s");
+fn one(fuzz: &Path, scratch: &Path, target: &str, bound: Bound) -> Result<(), String> {
+    let (option, words) = match bound {
+        Bound::Seconds(n) => (format!("-max_total_time={n}"), format!("{n} s")),
+        Bound::Runs(n) => (format!("-runs={n}"), format!("{n} runs")),
+    };
+    println!("fuzzing `{target}` for {words}");
     let found = scratch.join(target);
     let artifacts = fuzz.join("artifacts");
     for dir in [&found, &artifacts] {
@@ -45,11 +58,7 @@ fn one(fuzz: &Path, scratch: &Path, target: &str, seconds: u32) -> Result<(), St
     }
     let output = Command::new("cargo")
         .args(["run", "--release", "--quiet", "--bin", target, "--"])
-        .args([
-            format!("-max_total_time={seconds}"),
-            "-max_len=4096".to_owned(),
-            "-print_final_stats=1".to_owned(),
-        ])
+        .args([option.as_str(), "-max_len=4096", "-print_final_stats=1"])
         .arg(format!("-artifact_prefix={}/{target}-", artifacts.display()))
         .arg(&found)
         .arg(Path::new("corpus").join(target))

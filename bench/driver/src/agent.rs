@@ -1,25 +1,33 @@
 //! The process under test, and the lines it is sent.
 
-use crate::line::{Head, text_member};
+use crate::line::{Head, States, text_member};
+use crate::net::{self, Halves, Transport};
 use bench_probe::{Report, proc};
-use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How to start the agent, and how long a whole measurement may take.
+/// How to start the agent, the version that it is asked for, and how long a whole measurement may take.
 pub struct Subject {
     pub command: Vec<String>,
+    /// Standard streams, or a server that prints its port.
+    pub transport: Transport,
+    pub protocol: u8,
     pub timeout: Duration,
 }
 
 pub struct Agent {
     child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    stdin: Option<Box<dyn Write + Send>>,
+    stdout: BufReader<Box<dyn Read + Send>>,
+    /// The port of a server, which does not end with a connection.
+    port: u16,
     /// The line received last.
     pub line: Vec<u8>,
     next_id: u64,
+    protocol: u8,
+    states: States,
     /// Dropping it calls the watchdog off.
     _alive: mpsc::Sender<()>,
 }
@@ -28,17 +36,49 @@ impl Subject {
     /// Starts the process; nothing has been said yet.
     pub fn start(&self) -> io::Result<Agent> {
         let verbose = std::env::var_os("BENCH_STDERR").is_some();
-        let mut child = Command::new(&self.command[0])
+        let mut command = Command::new(&self.command[0]);
+        if self.transport == Transport::SecureWebSocket {
+            command.env("BENCH_TLS", "self");
+        }
+        let mut child = command
             .args(&self.command[1..])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(if verbose { Stdio::inherit() } else { Stdio::null() })
             .spawn()?;
-        let stdin = child.stdin.take();
-        let stdout = child.stdout.take().ok_or_else(|| io::Error::other("the agent has no stdout"))?;
+        let pipe = child.stdout.take().ok_or_else(|| io::Error::other("the agent has no stdout"))?;
         let alive = watchdog(child.id(), self.timeout);
+        let (port, (stdin, stdout)): (u16, Halves) = match self.transport {
+            Transport::Stdio => {
+                let stdin = child.stdin.take().ok_or_else(|| io::Error::other("the agent has no stdin"))?;
+                (0, (Box::new(stdin), Box::new(pipe)))
+            }
+            Transport::WebSocket => {
+                let port = printed_port(pipe)?;
+                (port, net::websocket(port)?)
+            }
+            Transport::SecureWebSocket => {
+                let port = printed_port(pipe)?;
+                (port, net::secure_websocket(port)?)
+            }
+            Transport::Http => {
+                let port = printed_port(pipe)?;
+                (port, net::http(port)?)
+            }
+        };
+        let stdin = Some(stdin);
         let stdout = BufReader::with_capacity(256 << 10, stdout);
-        Ok(Agent { child, stdin, stdout, line: Vec::new(), next_id: 1, _alive: alive })
+        Ok(Agent {
+            child,
+            stdin,
+            stdout,
+            port,
+            line: Vec::new(),
+            next_id: 1,
+            protocol: self.protocol,
+            states: States::default(),
+            _alive: alive,
+        })
     }
 
     /// Starts the process and shakes hands.
@@ -47,6 +87,13 @@ impl Subject {
         agent.initialize()?;
         Ok(agent)
     }
+}
+
+/// The port that a server prints.
+fn printed_port(stdout: ChildStdout) -> io::Result<u16> {
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line)?;
+    line.trim().parse().map_err(|_| io::Error::other("the server did not print its port"))
 }
 
 /// A measurement that hangs ends with an error instead of holding up everything behind it.
@@ -67,6 +114,11 @@ fn watchdog(pid: u32, timeout: Duration) -> mpsc::Sender<()> {
 impl Agent {
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The port of a server.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     pub fn take_id(&mut self) -> u64 {
@@ -112,8 +164,16 @@ impl Agent {
 
     pub fn initialize(&mut self) -> io::Result<()> {
         let id = self.take_id();
-        self.send(initialize(id).as_bytes())?;
-        self.answer(id)
+        let message = if self.protocol == 2 { initialize_v2(id) } else { initialize(id) };
+        self.send(message.as_bytes())?;
+        self.answer(id)?;
+        let version = format!("\"protocolVersion\":{}", self.protocol);
+        match self.line.windows(version.len()).any(|part| part == version.as_bytes()) {
+            true => Ok(()),
+            // Some peers write blanks; version 2 is only asked of those that do not.
+            false if self.protocol == 1 => Ok(()),
+            false => Err(self.refused()),
+        }
     }
 
     /// Opens a session and returns its id.
@@ -125,11 +185,22 @@ impl Agent {
         Ok(String::from_utf8_lossy(name).into_owned())
     }
 
-    /// Sends a prompt and returns the id under which it will be answered.
-    pub fn prompt(&mut self, session: &str, text: &str) -> io::Result<u64> {
+    /// Sends a prompt and returns what its end is known by.
+    pub fn prompt(&mut self, session: &str, text: &str) -> io::Result<Prompted> {
         let id = self.take_id();
         self.send(prompt(id, session, text).as_bytes())?;
-        Ok(id)
+        Ok(Prompted { id: id.to_string(), answered: false, idle: self.protocol == 1 })
+    }
+
+    /// Plays a turn in which nothing matters but its end.
+    pub fn turn(&mut self, session: &str, text: &str) -> io::Result<()> {
+        let mut prompted = self.prompt(session, text)?;
+        loop {
+            self.receive()?;
+            if prompted.ends(self)? {
+                return Ok(());
+            }
+        }
     }
 
     /// Adds what the process holds at this moment.
@@ -140,10 +211,38 @@ impl Agent {
     }
 }
 
+/// A prompt that was sent. Its turn ends with the answer; in version 2 also with the state idle.
+pub struct Prompted {
+    id: String,
+    answered: bool,
+    idle: bool,
+}
+
+impl Prompted {
+    /// Takes the line at hand. Is the turn over?
+    pub fn ends(&mut self, agent: &mut Agent) -> io::Result<bool> {
+        if !self.idle && agent.states.is_update(&agent.line) {
+            self.idle = agent.states.is_idle(&agent.line);
+            return Ok(self.answered && self.idle);
+        }
+        let head = Head::of(&agent.line);
+        if head.answers(self.id.as_bytes()) {
+            if head.is_error {
+                return Err(agent.refused());
+            }
+            self.answered = true;
+        }
+        Ok(self.answered && self.idle)
+    }
+}
+
 /// Closing stdin is the polite end; after three seconds it is no longer asked.
 impl Drop for Agent {
     fn drop(&mut self) {
         self.stdin.take();
+        if self.port > 0 {
+            let _ = self.child.kill();
+        }
         let patience = Instant::now() + Duration::from_secs(3);
         while Instant::now() < patience {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -156,12 +255,23 @@ impl Drop for Agent {
     }
 }
 
-fn initialize(id: u64) -> String {
+pub fn initialize(id: u64) -> String {
     format!(
         concat!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":1,"#,
             r#""clientCapabilities":{{"fs":{{"readTextFile":true,"writeTextFile":true}},"terminal":false}},"#,
             r#""clientInfo":{{"name":"bench-driver","version":"0.1.0"}}}}}}"#,
+            "\n"
+        ),
+        id = id
+    )
+}
+
+fn initialize_v2(id: u64) -> String {
+    format!(
+        concat!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":2,"#,
+            r#""capabilities":{{}},"info":{{"name":"bench-driver","version":"0.1.0"}}}}}}"#,
             "\n"
         ),
         id = id
@@ -178,7 +288,7 @@ pub fn new_session(id: u64) -> String {
     )
 }
 
-fn prompt(id: u64, session: &str, text: &str) -> String {
+pub fn prompt(id: u64, session: &str, text: &str) -> String {
     format!(
         concat!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"session/prompt","params":{{"sessionId":"{session}","#,

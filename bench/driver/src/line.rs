@@ -131,6 +131,26 @@ pub fn sequence(line: &[u8], hint: &mut Hint) -> Option<u64> {
     digits.iter().try_fold(0, |sum, d| d.is_ascii_digit().then(|| sum * 10 + u64::from(d - b'0')))
 }
 
+/// Finds the state idle of version 2, by where it stood before.
+#[derive(Default)]
+pub struct States {
+    method: Hint,
+    kind: Hint,
+    state: Hint,
+}
+
+impl States {
+    pub fn is_update(&mut self, line: &[u8]) -> bool {
+        is_update(line, &mut self.method)
+    }
+
+    pub fn is_idle(&mut self, line: &[u8]) -> bool {
+        let after = |at: Option<usize>, word: &[u8]| at.is_some_and(|at| line[at..].starts_with(word));
+        after(self.kind.find(line, b"\"sessionUpdate\":\"", 600), b"state_update\"")
+            && after(self.state.find(line, b"\"state\":\"", 600), b"idle\"")
+    }
+}
+
 /// The string member `name`, wherever it stands, escapes left as they are.
 pub fn text_member<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let name = format!("\"{name}\"");
@@ -174,6 +194,14 @@ mod tests {
         ] {
             assert!(is_update(line, &mut at));
             assert_eq!(sequence(line, &mut text), Some(42));
+        }
+        let mut states = States::default();
+        for (line, is_idle) in [
+            (&br#"{"params":{"update":{"sessionUpdate":"user_message","state":"idle"}}}"#[..], false),
+            (&br#"{"params":{"update":{"sessionUpdate":"state_update","state":"running"}}}"#[..], false),
+            (&br#"{"params":{"update":{"sessionUpdate":"state_update","state":"idle"}}}"#[..], true),
+        ] {
+            assert_eq!(states.is_idle(line), is_idle);
         }
         assert!(!is_update(br#"{"id":1,"result":{}}"#, &mut at));
         assert_eq!(text_member(br#"{"result":{"sessionId": "s-1"}}"#, "sessionId"), Some(&b"s-1"[..]));

@@ -1,16 +1,20 @@
 //! `bench-driver [--timeout SECONDS] TEST [ARGS] -- AGENT COMMAND`: one measurement, one line of JSON.
 
 use bench_driver::agent::Subject;
-use bench_driver::{requests, streams};
+use bench_driver::net::Transport;
+use bench_driver::{held, requests, streams};
 use bench_probe::Report;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-const USAGE: &str = "usage: bench-driver [--timeout SECONDS] TEST [ARGS] -- AGENT COMMAND
+const USAGE: &str =
+    "usage: bench-driver [--timeout SECONDS] TEST [ARGS] -- AGENT COMMAND (BENCH_PROTOCOL=2: in version 2)
   startup TIMES            start to the answer to initialize
   rtt N                    session/new, one at a time
+  turns N                  empty turns, one at a time
+  large LEN N              prompts of LEN characters, one at a time; version 1
   pipe N WINDOW            session/new, WINDOW in flight
   stream N LEN [VERB]      N chunks of LEN characters; VERB stream or streamy
   slowread N LEN SECONDS   the same, with a reader that stalls
@@ -18,6 +22,10 @@ const USAGE: &str = "usage: bench-driver [--timeout SECONDS] TEST [ARGS] -- AGEN
   hol N [VERB]             another request during a burst of N updates
   sessions N               memory with N open sessions
   idle SECONDS             an agent at rest
+  conns N                  memory with N open connections; servers only
+  paced N RATE SECONDS     N connections with RATE updates a second each: how late they arrive; WebSocket only
+  loopback N               no agent: round trips of a line over loopback TCP between two threads
+  ws-TEST, wss-TEST, http-TEST   the same over WebSocket, with TLS, or Streamable HTTP: AGENT COMMAND is a server that prints its port
   spin NICENESS            no measurement: keep one core busy until stdin ends
   ahead                    no measurement: run the command with the highest priority";
 
@@ -27,8 +35,21 @@ fn main() -> ExitCode {
     if args.next_if(|word| word == "--timeout").is_some() {
         timeout = args.next().and_then(|word| word.parse().ok()).unwrap_or(timeout);
     }
-    let test: Vec<String> = args.by_ref().take_while(|word| word != "--").collect();
-    let subject = Subject { command: args.collect(), timeout: Duration::from_secs(timeout) };
+    let mut test: Vec<String> = args.by_ref().take_while(|word| word != "--").collect();
+    let protocol = bench_probe::protocol();
+    let mut transport = Transport::Stdio;
+    if let Some(name) = test.first_mut() {
+        for (prefix, meant) in
+            [("ws-", Transport::WebSocket), ("wss-", Transport::SecureWebSocket), ("http-", Transport::Http)]
+        {
+            if let Some(rest) = name.strip_prefix(prefix) {
+                (transport, *name) = (meant, rest.to_owned());
+                break;
+            }
+        }
+    }
+    let subject =
+        Subject { command: args.collect(), transport, protocol, timeout: Duration::from_secs(timeout) };
     if test.first().is_some_and(|word| word == "spin") {
         return spin(test.get(1).and_then(|word| word.parse().ok()).unwrap_or(0));
     }
@@ -61,9 +82,14 @@ fn run(subject: &Subject, test: &[String]) -> io::Result<Report> {
     match test[0].as_str() {
         "startup" => requests::startup(subject, number(1, 20)),
         "rtt" => requests::round_trips(subject, number(1, 5_000)),
+        "turns" => requests::turns(subject, number(1, 5_000)),
+        "large" => requests::large_prompts(subject, number(1, 10 << 20), number(2, 15)),
         "pipe" => requests::in_flight(subject, number(1, 30_000), number(2, 64)),
         "call" => requests::calls(subject, number(1, 10_000), word(2, "read")),
         "sessions" => requests::sessions(subject, number(1, 1_000)),
+        "conns" => held::connections(subject, number(1, 1_000)),
+        "paced" => held::paced(subject, number(1, 1_000), number(2, 10), number(3, 10)),
+        "loopback" => requests::loopback(number(1, 5_000)),
         "idle" => requests::idle(subject, number(1, 5)),
         "stream" => streams::stream(subject, number(1, 200_000), number(2, 40), word(3, "stream")),
         "slowread" => streams::stalled(subject, number(1, 200_000), number(2, 40), number(3, 3)),
@@ -72,7 +98,7 @@ fn run(subject: &Subject, test: &[String]) -> io::Result<Report> {
     }
 }
 
-/// Other work for a core. It ends with whoever started it, because its stdin does.
+/// Other work for a core. It ends with its parent process, because its stdin does.
 fn spin(niceness: i32) -> ExitCode {
     bench_probe::proc::give_way(niceness);
     std::thread::spawn(|| {

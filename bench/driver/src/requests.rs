@@ -1,9 +1,9 @@
 //! Measurements of questions and answers, in both directions, and of an agent at rest.
 
-use crate::agent::{Subject, new_session};
+use crate::agent::{Agent, Subject, new_session, prompt};
 use crate::line::Head;
 use bench_probe::{Report, percentile, proc};
-use std::io;
+use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 /// From starting the process to the answer to `initialize`.
@@ -29,27 +29,60 @@ pub fn startup(subject: &Subject, times: usize) -> io::Result<Report> {
 /// `session/new`, one at a time.
 pub fn round_trips(subject: &Subject, n: usize) -> io::Result<Report> {
     let mut agent = subject.initialized()?;
+    one_at_a_time("rtt", &mut agent, n, |agent| agent.session().map(drop))
+}
+
+/// Empty turns, one at a time.
+pub fn turns(subject: &Subject, n: usize) -> io::Result<Report> {
+    let mut agent = subject.initialized()?;
+    let session = agent.session()?;
+    one_at_a_time("turns", &mut agent, n, |agent| agent.turn(&session, "nothing"))
+}
+
+/// Measures `n` calls, after some that are not measured.
+fn one_at_a_time(
+    test: &str,
+    agent: &mut Agent,
+    n: usize,
+    mut call: impl FnMut(&mut Agent) -> io::Result<()>,
+) -> io::Result<Report> {
     for _ in 0..200 {
-        agent.session()?;
+        call(agent)?;
     }
     let pid = agent.pid();
     let (cpu, switches, start) = (proc::cpu(pid), proc::switches(pid), Instant::now());
     let mut times = Vec::with_capacity(n);
     for _ in 0..n {
-        let id = agent.take_id();
-        let message = new_session(id);
         let sent = Instant::now();
-        agent.send(message.as_bytes())?;
-        agent.answer(id)?;
+        call(agent)?;
         times.push(sent.elapsed().as_secs_f64() * 1e6);
     }
     let secs = start.elapsed().as_secs_f64();
-    let report = Report::new("rtt")
+    let report = Report::new(test)
         .number("n", n)
         .times(&mut times)
         .fixed("per_s", n as f64 / secs, 0)
         .fixed("cpu_us_per", (proc::cpu(pid) - cpu) * 1e6 / n as f64, 3)
         .fixed("ctxsw_per", (proc::switches(pid) - switches) as f64 / n as f64, 2);
+    Ok(agent.memory(report))
+}
+
+/// Prompts of `len` characters in turns in which nothing happens, one at a time.
+pub fn large_prompts(subject: &Subject, len: usize, n: usize) -> io::Result<Report> {
+    let mut agent = subject.initialized()?;
+    let session = agent.session()?;
+    let text = "x".repeat(len);
+    let mut times = Vec::with_capacity(n);
+    for _ in 0..n {
+        let id = agent.take_id();
+        let message = prompt(id, &session, &text);
+        let sent = Instant::now();
+        agent.send(message.as_bytes())?;
+        agent.answer(id)?;
+        times.push(sent.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    let report = Report::new("large").number("n", n).fixed("median_ms", percentile(&times, 50.0), 3);
     Ok(agent.memory(report))
 }
 
@@ -106,18 +139,15 @@ pub fn calls(subject: &Subject, n: usize, verb: &str) -> io::Result<Report> {
     let session = agent.session()?;
     let pid = agent.pid();
     let (cpu, switches, start) = (proc::cpu(pid), proc::switches(pid), Instant::now());
-    let prompt = agent.prompt(&session, &format!("{verb} {n}"))?.to_string();
+    let mut prompt = agent.prompt(&session, &format!("{verb} {n}"))?;
     let (mut asked, mut gaps, mut last) = (0, Vec::with_capacity(n), None::<Instant>);
     let mut answer = Vec::with_capacity(160);
     loop {
         agent.receive()?;
-        let head = Head::of(&agent.line);
-        if head.answers(prompt.as_bytes()) {
-            if head.is_error {
-                return Err(agent.refused());
-            }
+        if prompt.ends(&mut agent)? {
             break;
         }
+        let head = Head::of(&agent.line);
         let (Some(method), Some(id)) = (head.method, head.id) else { continue };
         gaps.extend(last.map(|sent| sent.elapsed().as_secs_f64() * 1e6));
         asked += 1;
@@ -158,8 +188,7 @@ pub fn sessions(subject: &Subject, n: usize) -> io::Result<Report> {
     let mut turns = Vec::new();
     for _ in 0..500 {
         let start = Instant::now();
-        let id = agent.prompt(&session, "nothing")?;
-        agent.answer(id)?;
+        agent.turn(&session, "nothing")?;
         turns.push(start.elapsed().as_secs_f64() * 1e6);
     }
     let report = Report::new("sessions")
@@ -185,4 +214,33 @@ pub fn idle(subject: &Subject, secs: usize) -> io::Result<Report> {
         .number("ctxsw", (proc::switches(pid) - switches) as usize)
         .number("threads", proc::status(pid, "Threads") as usize);
     Ok(agent.memory(report))
+}
+
+/// Round trips of a line like `session/new` over loopback TCP, between this thread and another one that sends it back: what a socket costs.
+pub fn loopback(n: usize) -> io::Result<Report> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let mut near = std::net::TcpStream::connect(listener.local_addr()?)?;
+    let (mut far, _) = listener.accept()?;
+    near.set_nodelay(true)?;
+    far.set_nodelay(true)?;
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = far.read(&mut bytes) {
+            if far.write_all(&bytes[..count]).is_err() {
+                return;
+            }
+        }
+    });
+    let message = new_session(1);
+    let mut answer = vec![0; message.len()];
+    let mut times = Vec::with_capacity(n);
+    for i in 0..n + 200 {
+        let sent = Instant::now();
+        near.write_all(message.as_bytes())?;
+        near.read_exact(&mut answer)?;
+        if i >= 200 {
+            times.push(sent.elapsed().as_secs_f64() * 1e6);
+        }
+    }
+    Ok(Report::new("loopback").number("n", n).times(&mut times))
 }

@@ -1,6 +1,6 @@
 //! Measurements of an agent that talks: updates, a reader that stalls, a question during a burst.
 
-use crate::agent::{Agent, Subject, new_session};
+use crate::agent::{Agent, Prompted, Subject, new_session};
 use crate::line::{Head, Hint, is_update, sequence};
 use bench_probe::{Report, proc};
 use std::io;
@@ -15,24 +15,21 @@ struct Drained {
     first: Option<Duration>,
 }
 
-fn drain(agent: &mut Agent, prompt: u64, start: Instant) -> io::Result<Drained> {
-    let prompt = prompt.to_string();
+fn drain(agent: &mut Agent, mut prompt: Prompted, start: Instant) -> io::Result<Drained> {
     let mut seen = Drained::default();
     let (mut method, mut text) = (Hint::default(), Hint::default());
     loop {
         agent.receive()?;
-        if is_update(&agent.line, &mut method) {
+        // The states and the user's message of version 2 have no number.
+        if is_update(&agent.line, &mut method)
+            && let Some(number) = sequence(&agent.line, &mut text)
+        {
             seen.first.get_or_insert_with(|| start.elapsed());
-            if sequence(&agent.line, &mut text) != Some(seen.updates as u64) {
-                seen.out_of_order += 1;
-            }
+            seen.out_of_order += usize::from(number != seen.updates as u64);
             seen.updates += 1;
             seen.bytes += agent.line.len();
-            continue;
-        }
-        let head = Head::of(&agent.line);
-        if head.answers(prompt.as_bytes()) {
-            return if head.is_error { Err(agent.refused()) } else { Ok(seen) };
+        } else if prompt.ends(agent)? {
+            return Ok(seen);
         }
     }
 }
@@ -59,7 +56,7 @@ pub fn stream(subject: &Subject, n: usize, len: usize, verb: &str) -> io::Result
     Ok(agent.memory(report))
 }
 
-/// The same, but nobody reads for a while: what does the agent hoard?
+/// The same with a reader that stalls: measures the memory that the agent holds.
 pub fn stalled(subject: &Subject, n: usize, len: usize, stall: usize) -> io::Result<Report> {
     let mut agent = subject.initialized()?;
     let session = agent.session()?;
@@ -84,11 +81,11 @@ pub fn during_burst(subject: &Subject, n: usize, verb: &str) -> io::Result<Repor
     let mut agent = subject.initialized()?;
     let session = agent.session()?;
     let start = Instant::now();
-    let prompt = agent.prompt(&session, &format!("{verb} {n} 40"))?.to_string();
-    let mut method = Hint::default();
+    let mut prompt = agent.prompt(&session, &format!("{verb} {n} 40"))?;
+    let (mut method, mut text) = (Hint::default(), Hint::default());
     agent.receive()?;
-    while !is_update(&agent.line, &mut method) {
-        if Head::of(&agent.line).answers(prompt.as_bytes()) {
+    while !is_update(&agent.line, &mut method) || sequence(&agent.line, &mut text).is_none() {
+        if prompt.ends(&mut agent)? {
             return Err(io::Error::other("the turn ended without a single update"));
         }
         agent.receive()?;
@@ -101,19 +98,19 @@ pub fn during_burst(subject: &Subject, n: usize, verb: &str) -> io::Result<Repor
     let (mut updates, mut before, mut answered, mut ended) = (1, 1, None, None);
     while answered.is_none() || ended.is_none() {
         agent.receive()?;
-        if is_update(&agent.line, &mut method) {
+        if is_update(&agent.line, &mut method) && sequence(&agent.line, &mut text).is_some() {
             updates += 1;
             before += usize::from(answered.is_none());
             continue;
         }
         let head = Head::of(&agent.line);
-        if head.answers(other.as_bytes()) {
-            answered = Some(asked.elapsed());
-        } else if head.answers(prompt.as_bytes()) {
-            ended = Some(start.elapsed());
-        }
         if head.is_error {
             return Err(agent.refused());
+        }
+        if head.answers(other.as_bytes()) {
+            answered = Some(asked.elapsed());
+        } else if prompt.ends(&mut agent)? {
+            ended = Some(start.elapsed());
         }
     }
     let report = Report::new("hol")

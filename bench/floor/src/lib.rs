@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-/// Lines in, lines out; what is written gathers until somebody has to see it.
+/// Reads and writes lines; output is buffered until it has to be flushed.
 pub struct Wire<R, W> {
     input: BufReader<R>,
     out: W,

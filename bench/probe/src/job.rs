@@ -11,6 +11,11 @@ pub fn multi_thread() -> bool {
     std::env::args().nth(1).is_some_and(|word| word == MULTI_THREAD)
 }
 
+/// The version of the protocol to measure: `BENCH_PROTOCOL`, or 1.
+pub fn protocol() -> u8 {
+    std::env::var("BENCH_PROTOCOL").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
 /// `CLIENT MODE NUMBERS… -- AGENT COMMAND…`
 pub struct Job {
     pub mode: String,
@@ -20,8 +25,7 @@ pub struct Job {
 
 impl Job {
     pub fn from_args() -> Result<Job, String> {
-        let usage =
-            "usage: CLIENT stream N LEN | jitter N LEN | rtt N | call N | sess SESSIONS N LEN -- AGENT…";
+        let usage = "usage: CLIENT stream N LEN | jitter N LEN | rtt N | turns N | call N | sess SESSIONS N LEN -- AGENT…";
         let mut args = std::env::args().skip(1).skip_while(|word| word == MULTI_THREAD);
         let mine: Vec<String> = args.by_ref().take_while(|word| word != "--").collect();
         let agent: Vec<String> = args.collect();
@@ -29,7 +33,7 @@ impl Job {
         let numbers: Vec<usize> =
             mine[1..].iter().map(|word| word.parse().map_err(|_| usage)).collect::<Result<_, _>>()?;
         let wanted = match mode.as_str() {
-            "rtt" | "call" => 1,
+            "rtt" | "turns" | "call" => 1,
             "stream" | "jitter" => 2,
             "sess" => 3,
             _ => return Err(format!("unknown mode {mode}; {usage}")),
@@ -50,7 +54,7 @@ impl Job {
         if self.mode == "sess" { self.numbers[0] } else { 1 }
     }
 
-    /// What the agent is told.
+    /// The prompt for the agent.
     pub fn prompt(&self) -> String {
         match self.mode.as_str() {
             "call" => format!("read {}", self.n()),

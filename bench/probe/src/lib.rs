@@ -9,6 +9,6 @@ mod order;
 pub mod proc;
 mod report;
 
-pub use job::{Job, Meter, Seen, multi_thread};
-pub use order::{Order, chunk, padding};
+pub use job::{Job, Meter, Seen, multi_thread, protocol};
+pub use order::{Order, chunk, padding, stamp};
 pub use report::{Report, percentile};

@@ -11,6 +11,8 @@ pub enum Order {
     Read { n: usize },
     /// `perm N`: N `session/request_permission` requests, one after the other.
     Perm { n: usize },
+    /// `paced N MS`: N chunks, one every MS milliseconds, each the time of [`stamp`].
+    Paced { n: usize, ms: u64 },
     /// Anything else: the turn ends at once.
     Nothing,
 }
@@ -27,9 +29,15 @@ impl Order {
             "streamy" => Order::Streamy { n: number(), len: number() },
             "read" => Order::Read { n: number() },
             "perm" => Order::Perm { n: number() },
+            "paced" => Order::Paced { n: number(), ms: number() as u64 },
             _ => Order::Nothing,
         }
     }
+}
+
+/// The text of a chunk that says when it was made: microseconds of the clock that all processes of a machine share.
+pub fn stamp() -> String {
+    format!("{:020}", crate::proc::monotonic_us())
 }
 
 /// What follows the sequence number in every chunk of a stream.

@@ -85,3 +85,28 @@ fn set_group_priority() {
     // Where the kernel does not group by session there is no such file, and no need for it.
     let _ = fs::write("/proc/self/autogroup", "-20");
 }
+
+/// Raises the limit of open files of this process, and of what it starts, as far as it may: only root can exceed the hard limit.
+pub fn raise_open_files(wanted: u64) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a value of the right type that lives through the call.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 || limit.rlim_cur >= wanted {
+        return;
+    }
+    let raised = libc::rlimit { rlim_cur: wanted, rlim_max: limit.rlim_max.max(wanted) };
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: both pointers are to values of the right type that live through the calls.
+    unsafe {
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) != 0 {
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
+
+/// Microseconds of the monotonic clock, which all processes of a machine share.
+pub fn monotonic_us() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a value of the right type that lives through the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
+}

@@ -1,4 +1,4 @@
-//! An MCP server for tests that attacks whoever uses it, in the way that its first argument names.
+//! An MCP server for tests that attacks its user, in the way that its first argument names.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -74,9 +74,9 @@ fn page(attack: &str, page: usize, method: &str) -> Value {
             let deep = json!({ "type": "object", "description": "s".repeat(100_000) });
             let big = json!({ "name": "big", "inputSchema": deep });
             let named = json!({ "name": "n".repeat(1000), "inputSchema": {} });
-            let mut told = tool("t");
-            told["description"] = "d".repeat(100_000).into();
-            json!({ "tools": [big, named, told] })
+            let mut large = tool("t");
+            large["description"] = "d".repeat(100_000).into();
+            json!({ "tools": [big, named, large] })
         }
         "list-message" => json!({ "tools": [tool(&"x".repeat(20 << 20))] }),
         _ => json!({ "tools": [tool("t")] }),
@@ -87,7 +87,7 @@ fn call(attack: &str, id: &Value, lines: &mut Lines<StdinLock<'_>>) {
     let text = |text: &str| json!({ "type": "text", "text": text });
     match attack {
         "result" => answer(id, &json!({ "content": [text(&"r".repeat(90 << 20))] })),
-        // Nobody can know whom it is for before all of it has come.
+        // Its receiver is unknown until all of it has arrived.
         "result-first" => {
             let mut stdout = std::io::stdout().lock();
             write!(stdout, r#"{{"jsonrpc":"2.0","result":{{"content":[{{"type":"text","text":""#).unwrap();
@@ -117,7 +117,7 @@ fn call(attack: &str, id: &Value, lines: &mut Lines<StdinLock<'_>>) {
             flood();
             answer(id, &json!({ "content": [text("after the flood")] }));
         }
-        // Pings, whose answers nobody reads.
+        // Pings, whose answers are not read.
         "requests" => loop {
             say(
                 &json!({ "jsonrpc": "2.0", "id": "p", "method": "ping", "params": { "x": "p".repeat(10_000) } }),
@@ -206,7 +206,7 @@ fn read(lines: &mut Lines<StdinLock<'_>>) -> Value {
     serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap_or_default()
 }
 
-/// Tells as the result what the answer to a question was.
+/// Returns the answer to a question as the result.
 fn echo(id: &Value, lines: &mut Lines<StdinLock<'_>>) {
     let answer_to_question = read(lines).to_string();
     answer(id, &json!({ "content": [{ "type": "text", "text": answer_to_question }] }));

@@ -56,8 +56,9 @@ impl Sessions {
         Session::open(self.agent.clone(), &self.notifier, request, log).await
     }
 
-    /// SESS-11, SESS-12: sends every update that the client had seen, in order, before the
+    /// Sends every update that the client had seen, in order, before the
     /// response.
+    // SESS-11, SESS-12
     async fn load(self, request: OpenRequest) -> Result<OpenedSession<Session>> {
         let log = self.agent.store.read(request.id.as_str())?;
         for update in log.replay() {
@@ -69,7 +70,8 @@ impl Sessions {
         self.reopen(request, &log).await
     }
 
-    /// SESS-21: continues the conversation without replaying it.
+    /// Continues the conversation without replaying it.
+    // SESS-21
     async fn resume(self, request: OpenRequest) -> Result<OpenedSession<Session>> {
         let log = self.agent.store.read(request.id.as_str())?;
         self.reopen(request, &log).await
@@ -101,7 +103,8 @@ impl Sessions {
         Ok(response)
     }
 
-    /// DEL-04: a session that does not exist counts as deleted.
+    /// A session that does not exist counts as deleted.
+    // DEL-04
     fn delete(&self, id: &SessionId) -> Result<()> {
         self.agent.store.delete(id.as_str())?;
         Ok(())

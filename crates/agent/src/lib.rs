@@ -26,9 +26,9 @@
 //! | `commands`, `mcp` | slash commands; MCP servers, whose tools join the session's |
 //! | `tools` | tools, their permissions, and the network of commands |
 //! | `state` | state of the agent and of a session |
-//! | `workspace`, `reporter`, `instructions` | files and commands; updates to client and log; AGENTS.md |
+//! | `workspace`, `reporter`, `instructions`, `skills` | files and commands; updates to client and log; AGENTS.md; SKILL.md |
 //! | `store` | sessions in SQLite, and files for `/undo` |
-//! | `options`, `modes`, `model`, `http`, `project_files`, `text` | settings, model clients, HTTP, walks over a project |
+//! | `options`, `modes`, `model`, `project_files`, `front_matter`, `text` | settings, model clients, walks over a project |
 //!
 //! To learn how a prompt is answered, read `turn/mod.rs`, `turn/steps.rs` and `tools/mod.rs`.
 //!
@@ -39,11 +39,11 @@
 pub mod auth;
 mod blocking;
 mod commands;
+mod front_matter;
 mod history;
 // Hidden modules are public for this crate's own tests.
-#[doc(hidden)]
-pub mod http;
 mod instructions;
+mod lenient_json;
 mod mcp;
 pub mod model;
 mod modes;
@@ -54,6 +54,7 @@ mod project_files;
 pub mod providers;
 mod reporter;
 mod session;
+mod skills;
 mod state;
 #[doc(hidden)]
 pub mod store;
@@ -63,7 +64,7 @@ mod turn;
 mod workspace;
 
 pub use modes::Mode;
-pub use options::{Limits, Options, Sandbox, SandboxOptions, TrustSource};
+pub use options::{Hooks, Limits, Options, Sandbox, SandboxOptions, TrustSource};
 
 use attache::agent::{Agent, SystemPromptSupport};
 use attache::{Link, Result};

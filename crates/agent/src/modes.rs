@@ -88,7 +88,8 @@ impl Mode {
         }
     }
 
-    /// MODE-01: what the session offers.
+    /// What the session offers.
+    // MODE-01
     pub(crate) fn state(self) -> SessionModeState {
         let mode = |mode: Mode| SessionMode::new(mode.id(), mode.name()).description(mode.about().to_owned());
         SessionModeState::new(self.id(), Mode::ALL.map(mode).to_vec())

@@ -1,63 +1,52 @@
-//! The files of a project.
+//! Listings of a project's files.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use attache_host::bounded::{FinalLink, read_text_bounded};
+pub(crate) use attache_host::project_files::walk;
 
-/// The largest ignore file.
-const MAX_RULES: u64 = 1 << 20;
+use crate::text::{clip_marked, one_line};
 
-/// The regular files below a directory, without those that the project ignores and those of version
-/// control. Links are not followed. Directories whose ignore files cannot be read safely are
-/// skipped; if those of `root` cannot, nothing is ignored.
-pub(crate) fn walk(root: &Path) -> impl Iterator<Item = ignore::DirEntry> + use<> {
-    let is_history =
-        |entry: &ignore::DirEntry| matches!(entry.file_name().to_str(), Some(".git" | ".hg" | ".jj"));
-    let rules = has_plain_rules(root);
-    let walk = ignore::WalkBuilder::new(root)
-        .hidden(false)
-        .follow_links(false)
-        .require_git(false)
-        .ignore(rules)
-        .git_ignore(rules)
-        .git_exclude(rules)
-        .parents(rules && root.ancestors().skip(1).all(has_plain_rules))
-        .filter_entry(move |entry| {
-            let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-            !is_history(entry) && (!rules || !is_dir || has_plain_rules(entry.path()))
-        })
-        .build();
-    walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
-}
+/// The most files that a short listing counts.
+const MAX_LISTED: usize = 2000;
 
-/// Whether the ignore files of a directory are regular and small: the walk opens them unchecked,
-/// and a FIFO would block it.
-fn has_plain_rules(dir: &Path) -> bool {
-    [".ignore", ".gitignore", ".git/info/exclude"].iter().all(|name| is_plain(&dir.join(name)))
-        && (dir.join(".git").is_dir() || has_plain_git_file(dir))
-}
-
-fn is_plain(rules: &Path) -> bool {
-    rules.metadata().map_or(true, |rules| rules.is_file() && rules.len() <= MAX_RULES)
-}
-
-/// In a submodule or another worktree `.git` is a file that names a directory, and that may name
-/// one more.
-fn has_plain_git_file(dir: &Path) -> bool {
-    let named = |file: &Path| read_text_bounded(file, 4096, FinalLink::Follow).ok();
-    let file = dir.join(".git");
-    if file.symlink_metadata().is_err() {
-        return true;
+/// The files of a project in at most about `limit` bytes: all paths if they fit, else the entries of the directory itself,
+/// with the number of files below each.
+pub(crate) fn short_listing(root: &Path, limit: usize) -> String {
+    let relative = |path: PathBuf| path.strip_prefix(root).map(one_line).ok();
+    let mut paths: Vec<String> = walk(root).take(MAX_LISTED).filter_map(relative).collect();
+    paths.sort();
+    let all = paths.join("\n");
+    if all.len() <= limit {
+        return all;
     }
-    let Some(text) = named(&file) else { return false };
-    let Some(git) = text.lines().next().and_then(|line| line.strip_prefix("gitdir: ")) else { return true };
-    // The walk takes a relative one from our own directory.
-    [dir.join(git), PathBuf::from(git)].iter().all(|git| {
-        let common = git.join("commondir");
-        common.symlink_metadata().is_err()
-            || named(&common).is_some_and(|text| {
-                let common = git.join(text.lines().next().unwrap_or_default());
-                is_plain(&common.join("info/exclude"))
-            })
-    })
+    let mut entries: BTreeMap<String, usize> = BTreeMap::new();
+    for path in &paths {
+        let entry = path.split_once('/').map_or_else(|| path.clone(), |(dir, _)| format!("{dir}/"));
+        *entries.entry(entry).or_default() += 1;
+    }
+    let line = |(entry, count): (&String, &usize)| match entry.ends_with('/') {
+        true => format!("{entry} ({count} files)"),
+        false => entry.clone(),
+    };
+    clip_marked(&entries.iter().map(line).collect::<Vec<_>>().join("\n"), limit, " …")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_listing_is_short() {
+        let root = std::env::temp_dir().join(format!("attache-listing-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("src/deep")).unwrap();
+        for name in ["a.txt", "src/b.rs", "src/deep/c.rs", "new\nline"] {
+            std::fs::write(root.join(name), "").unwrap();
+        }
+        assert_eq!(short_listing(&root, 100), "a.txt\nnew\u{fffd}line\nsrc/b.rs\nsrc/deep/c.rs");
+        assert_eq!(short_listing(&root, 36), "a.txt\nnew\u{fffd}line\nsrc/ (2 files)");
+        assert_eq!(short_listing(&root, 8), "a.txt\nne …");
+        std::fs::remove_dir_all(&root).unwrap();
+    }
 }

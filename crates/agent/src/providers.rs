@@ -4,9 +4,9 @@ use attache::agent::Providers;
 use attache::wire::v1::{LlmProtocol, ProviderCurrentConfig, ProviderId, ProviderInfo, SetProviderRequest};
 use attache::{Error, Result};
 
-use crate::http;
 use crate::model::{Api, Key, KeySource, Models, Provider};
 use crate::state::ModelChangeNotifier;
+use attache_http::client as http;
 
 /// Lists and changes providers for a client.
 #[derive(Debug, Clone)]
@@ -21,7 +21,8 @@ impl Routes {
         Routes { models, notifier: ModelChangeNotifier::default() }
     }
 
-    /// CONF-16: notifies open sessions when the list of models changes.
+    /// Notifies open sessions when the list of models changes.
+    // CONF-16
     pub(crate) fn with_notifier(self, notifier: ModelChangeNotifier) -> Self {
         Routes { notifier, ..self }
     }
@@ -67,7 +68,8 @@ impl Providers for Routes {
     }
 }
 
-/// PROV-03: without headers and key. PROV-04: a provider that cannot be used is shown as disabled.
+/// Without headers and key. A provider that cannot be used is shown as disabled.
+// PROV-03, PROV-04
 fn info(provider: &Provider) -> ProviderInfo {
     let supported = match provider.api {
         Api::Anthropic => vec![LlmProtocol::Anthropic],

@@ -45,6 +45,7 @@ impl Reporter {
         let supported = match &update {
             SessionUpdate::Notice(_) => session.is_some_and(|session| session.notices.is_some()), // NOTE-01
             SessionUpdate::CompactionUpdate(_) => session.is_some_and(|session| session.compaction.is_some()), // NOTE-06
+            SessionUpdate::SubagentUpdate(_) => turn.client().capabilities().subagents.is_some(), // SUBA-01
             _ => true,
         };
         if supported {
@@ -63,8 +64,9 @@ impl Reporter {
         Ok(())
     }
 
-    /// Sends the end of something that must have one, even in a cancelled turn (CANCEL-07). The
+    /// Sends the end of something that must have one, even in a cancelled turn. The
     /// turn's response comes later, because the turn waits for this.
+    // CANCEL-07
     pub(crate) async fn send_despite_cancel(
         &self,
         session: &SessionHandle,
@@ -76,7 +78,8 @@ impl Reporter {
         session.send(update).await
     }
 
-    /// Reports a new tool call (TOOL-01).
+    /// Reports a new tool call.
+    // TOOL-01
     pub(crate) async fn start_tool(&self, tool: ToolBuilder) -> Result<Tool> {
         let _order = self.order.lock().await;
         self.log_update(&SessionUpdate::ToolCall(Box::new(tool.call())))?;
@@ -85,16 +88,26 @@ impl Reporter {
 
     /// Reports a change of a tool call.
     pub(crate) async fn update_tool(&self, tool: &Tool, change: ToolChange) -> Result<()> {
-        let _order = self.order.lock().await;
-        let update = change.to_v1(tool.id().clone());
-        self.log_update(&SessionUpdate::ToolCallUpdate(Box::new(update)))?;
-        tool.update(change).await
+        self.update_tool_as(tool, change.clone(), change).await
     }
 
-    /// Reports the end of a tool call, even in a cancelled turn (CANCEL-07). A client that has gone
+    async fn update_tool_as(&self, tool: &Tool, stored: ToolChange, shown: ToolChange) -> Result<()> {
+        let _order = self.order.lock().await;
+        let update = stored.to_v1(tool.id().clone());
+        self.log_update(&SessionUpdate::ToolCallUpdate(Box::new(update)))?;
+        tool.update(shown).await
+    }
+
+    /// Reports the end of a tool call, even in a cancelled turn. A client that has gone
     /// is noticed elsewhere.
+    // CANCEL-07
     pub(crate) async fn end_tool(&self, tool: &Tool, change: ToolChange, failed: bool) {
+        self.end_tool_as(tool, change.clone(), change, failed).await;
+    }
+
+    /// Like `end_tool`, with another form for the log, which both versions can show.
+    pub(crate) async fn end_tool_as(&self, tool: &Tool, stored: ToolChange, shown: ToolChange, failed: bool) {
         let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
-        let _ = self.update_tool(tool, change.status(status)).await;
+        let _ = self.update_tool_as(tool, stored.status(status.clone()), shown.status(status)).await;
     }
 }

@@ -12,7 +12,7 @@ use crate::commands;
 use crate::mcp::Servers;
 use crate::state::{AgentState, ModelChangeNotifier, SessionState};
 use crate::store::Log;
-use crate::tools::Toolbox;
+use crate::tools::{AnyTool, Toolbox};
 use crate::turn;
 
 /// A session as the SDK sees it.
@@ -50,7 +50,8 @@ impl Session {
         }
     }
 
-    /// CMD-02: command files come and go; the client is notified when the list has changed.
+    /// Command files come and go; the client is notified when the list has changed.
+    // CMD-02
     async fn update_commands(&self) -> Result<()> {
         let commands = commands::available(&self.state);
         {
@@ -69,7 +70,8 @@ impl Session {
             return Ok(tools.clone());
         }
         let found = turn.until_cancelled(self.servers.ready()).await?;
-        let mut tools = Toolbox::builtin();
+        let mut tools = Toolbox::builtin(&self.state);
+        tools.add([Arc::new(turn::Task::default()) as Arc<dyn AnyTool>]);
         tools.add(found.tools);
         let tools = self.tools.get_or_init(|| std::future::ready(Arc::new(tools))).await.clone();
         for problem in found.problems {
@@ -102,6 +104,12 @@ impl agent::AgentSession for Session {
             "model" => self.state.set_model(value),
             "thinking" => self.state.set_thinking(value),
             _ => Err(Error::invalid_params(format!("no option \"{id}\""))),
+        }
+    }
+
+    async fn closed(&self) {
+        if let Some(tools) = self.tools.get() {
+            tools.close().await;
         }
     }
 }

@@ -41,19 +41,6 @@ pub(crate) fn one_line(path: &Path) -> String {
     path.display().to_string().chars().map(replace).collect()
 }
 
-/// Decodes `%20` and the like. An invalid escape stays as it is.
-pub(crate) fn percent_decode(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let hex = tail.get(..2).filter(|hex| *first == b'%' && hex.iter().all(u8::is_ascii_hexdigit));
-        let decoded = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        bytes.push(decoded.unwrap_or(*first));
-        rest = if decoded.is_some() { &tail[2..] } else { tail };
-    }
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,14 +65,5 @@ mod tests {
         let path = one_line(Path::new("/p/x\n## Instructions\n```\u{1b}[2J/AGENTS.md"));
         assert!(path.starts_with("/p/x\u{fffd}## Instructions"), "{path}");
         assert!(!path.contains(|c: char| c.is_control() || c == '`'), "{path}");
-    }
-
-    #[test]
-    fn escapes_are_decoded() {
-        for (text, decoded) in
-            [("/a%20b", "/a b"), ("/100%", "/100%"), ("%4", "%4"), ("%+5%zz", "%+5%zz"), ("%c3%A4", "ä")]
-        {
-            assert_eq!(percent_decode(text), decoded.as_bytes(), "{text}");
-        }
     }
 }

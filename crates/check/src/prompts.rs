@@ -83,7 +83,7 @@ impl PromptKind {
         PromptKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// What is said to an agent with a model; `{cwd}` is the session's directory.
+    /// The default text, for an agent with a model. `{cwd}` is the session's directory.
     pub fn text(self) -> &'static str {
         match self {
             PromptKind::Say => "Answer with the one word hello. Use no tools.",

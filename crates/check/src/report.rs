@@ -1,24 +1,27 @@
-//! Reports: for a terminal, for programs (JSON, JUnit) and as one page with the conversations
-//! drawn.
+//! Reports: for a terminal, for programs (JSON, JUnit), as one page with the conversations drawn, and as a badge.
 //!
 //! Everything here makes text of a [`Report`]; nothing is printed or written.
 
+mod badge;
 mod html;
 mod json;
 mod junit;
 mod label;
+mod origin;
 mod sequence;
 mod terminal;
 
+pub use badge::badge;
 pub use html::{escape, html, page};
 pub use json::json;
 pub use junit::junit;
 pub use label::label;
+pub(crate) use origin::{Origin, repeat};
 pub use sequence::{Mark, sequence};
 pub use terminal::{Emphasis, Line, Look, explain, list, plain, terminal};
 
-use crate::Role;
 use crate::run::{Conclusion, Outcome, Report, Status};
+use crate::{Role, Tier, Transport};
 
 /// How many rules have each status: pass, fail, not applicable, not exercised.
 pub(crate) fn counts<'a>(rules: impl IntoIterator<Item = &'a Outcome>) -> [usize; 4] {
@@ -52,23 +55,45 @@ pub(crate) fn reason(status: &Status) -> Option<&str> {
     }
 }
 
-/// One line that says what all came to.
+/// One line that says what all came to. How much was seen is always part of it: a peer of which little was seen has kept little.
 pub(crate) fn headline(report: &Report) -> String {
-    let [pass, fail, ..] = counts(&report.rules);
-    let bound = report.rules.iter().filter(|outcome| outcome.failed() && outcome.rule.tier().binds()).count();
-    match &report.conclusion {
-        Conclusion::Conformant if fail == 0 => format!("conformant: {pass} rules kept, none broken"),
-        Conclusion::Conformant => {
-            format!("conformant: {pass} rules kept, {fail} pieces of advice not followed")
-        }
-        Conclusion::NotConformant => {
-            format!("not conformant: {bound} of its duties broken, {pass} rules kept")
-        }
-        Conclusion::CouldNotRun(why) => format!("could not run: {why}"),
+    if let Conclusion::CouldNotRun(why) = &report.conclusion {
+        return format!("could not run: {why}");
     }
+    let broken = report.broken().count();
+    let known = report.broken().filter(|outcome| outcome.known).count();
+    let advice = report
+        .rules
+        .iter()
+        .filter(|outcome| outcome.failed() && outcome.rule.tier() == Tier::Advisory)
+        .count();
+    let mut line = match report.interrupted {
+        Some(left) => format!("interrupted, {left} more scenarios to run: "),
+        None => String::new(),
+    };
+    line += &match (broken, known) {
+        (0, _) => "nothing broken".to_owned(),
+        (1, 0) => "1 binding rule broken".to_owned(),
+        (_, 0) => format!("{broken} binding rules broken"),
+        _ => format!("{broken} binding rules broken, {known} of them known"),
+    };
+    let mandatory = report.mandatory();
+    if mandatory.total > 0 {
+        line += &format!(", {} of {} mandatory rules seen", mandatory.seen, mandatory.total);
+    }
+    match advice {
+        0 => {}
+        1 => line += ", 1 recommendation not followed",
+        _ => line += &format!(", {advice} recommendations not followed"),
+    }
+    line
 }
 
-/// Who was judged, in words.
-pub(crate) fn judged(role: Option<Role>) -> &'static str {
-    role.map_or("recording", Role::name)
+/// The judged peer as text.
+pub(crate) fn judged(report: &Report) -> &'static str {
+    match report.role {
+        Some(Role::Agent) if !report.transports.contains(&Transport::Stdio) => "server",
+        Some(role) => role.name(),
+        None => "recording",
+    }
 }

@@ -6,18 +6,23 @@
 //! - `side`: A agent, C client, B both, T transport, P proxy;
 //! - `level`, and `keyword`: whether the source uses the level's own word;
 //! - `observable`: whether the peer can see that the rule is kept;
-//! - `checked`: whether this crate judges the rule. It judges those about stdio;
+//! - `checked`: whether this crate judges the rule;
 //! - `versions`: the versions of the protocol that the rule is for, `[1]` if absent;
+//! - `why_v1`: why a rule is for version 1 only;
+//! - `strictness`: why a MUST does not count for the verdict;
 //! - `when`: the capability whose advertisement makes the rule binding, `agent.…` or `client.…`;
-//! - `why_not`, `why_not_agent` and `why_not_client`: why no conversation over stdio can show the
-//!   rule. Such a rule is never exercised and is left out of the coverage.
+//! - `repeats`: rules whose failure says the same, so that this rule's is dropped beside it;
+//! - `why_not`, `why_not_agent`, `why_not_client`, `why_not_v2`, `why_not_agent_v2` and
+//!   `why_not_client_v2`: why no conversation can show the rule. Such a rule is never exercised and
+//!   is left out of the coverage.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::{Role, Version};
+use crate::sources::{self, Sources};
+use crate::{Role, Transport, Version};
 
 /// How strong a rule is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -68,6 +73,8 @@ pub enum Tier {
     Mandatory,
     /// MUST, once the capability is advertised.
     Capability,
+    /// MUST of JSON-RPC or of another document that ACP builds on, in a case of which ACP's own text does not speak.
+    Strictness,
     /// SHOULD.
     Advisory,
     /// The rest: a failure is worth a look, no more.
@@ -76,13 +83,15 @@ pub enum Tier {
 
 impl Tier {
     /// All, the strictest first.
-    pub const ALL: [Tier; 4] = [Tier::Mandatory, Tier::Capability, Tier::Advisory, Tier::Informational];
+    pub const ALL: [Tier; 5] =
+        [Tier::Mandatory, Tier::Capability, Tier::Strictness, Tier::Advisory, Tier::Informational];
 
     /// Its name in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Tier::Mandatory => "mandatory",
             Tier::Capability => "capability",
+            Tier::Strictness => "strictness",
             Tier::Advisory => "advisory",
             Tier::Informational => "informational",
         }
@@ -93,7 +102,7 @@ impl Tier {
         Tier::ALL.into_iter().find(|tier| tier.name() == name)
     }
 
-    /// Whether a failure makes a peer not conformant.
+    /// Whether a failure counts for the verdict.
     pub fn binds(self) -> bool {
         self <= Tier::Capability
     }
@@ -129,15 +138,34 @@ pub struct Rule {
     /// `client.terminal`.
     #[serde(default, deserialize_with = "leak_some")]
     pub when: Option<&'static str>,
-    /// Why no conversation over stdio can show the rule.
+    /// Rules about single cases of this one. Beside a failure of theirs a failure of this rule says
+    /// nothing new and is dropped.
+    #[serde(default, deserialize_with = "leak_list")]
+    pub repeats: &'static [&'static str],
+    /// Why the rule does not count for the verdict although its level is MUST.
+    #[serde(default, deserialize_with = "leak_some")]
+    pub strictness: Option<&'static str>,
+    /// Why the rule is for version 1 only.
+    #[serde(default, deserialize_with = "leak_some")]
+    pub why_v1: Option<&'static str>,
+    /// Why no conversation can show the rule.
     #[serde(default, deserialize_with = "leak_some")]
     pub why_not: Option<&'static str>,
-    /// Why no conversation over stdio can show that an agent keeps the rule.
+    /// Why no conversation can show that an agent keeps the rule.
     #[serde(default, deserialize_with = "leak_some")]
     pub why_not_agent: Option<&'static str>,
-    /// Why no conversation over stdio can show that a client keeps the rule.
+    /// Why no conversation can show that a client keeps the rule.
     #[serde(default, deserialize_with = "leak_some")]
     pub why_not_client: Option<&'static str>,
+    /// Why no conversation of version 2 can show the rule.
+    #[serde(default, deserialize_with = "leak_some")]
+    pub why_not_v2: Option<&'static str>,
+    /// Why no conversation of version 2 can show that an agent keeps the rule.
+    #[serde(default, deserialize_with = "leak_some")]
+    pub why_not_agent_v2: Option<&'static str>,
+    /// Why no conversation of version 2 can show that a client keeps the rule.
+    #[serde(default, deserialize_with = "leak_some")]
+    pub why_not_client_v2: Option<&'static str>,
 }
 
 impl Rule {
@@ -159,9 +187,15 @@ impl Rule {
         }
     }
 
+    /// The sentences that the rule comes from.
+    pub fn sources(&self) -> &'static Sources {
+        sources::of(self.id)
+    }
+
     /// The report group of the rule.
     pub fn tier(&self) -> Tier {
         match self.level {
+            Level::Must | Level::MustNot if self.strictness.is_some() => Tier::Strictness,
             Level::Must | Level::MustNot if self.when.is_some() => Tier::Capability,
             Level::Must | Level::MustNot => Tier::Mandatory,
             Level::Should | Level::ShouldNot => Tier::Advisory,
@@ -175,12 +209,24 @@ impl Rule {
         format!("{}{}", self.level.name(), if plain { "" } else { "°" })
     }
 
-    /// Why no conversation over stdio can show that a peer in `role` keeps the rule.
-    pub fn why_not_of(&self, role: Role) -> Option<&'static str> {
-        self.why_not.or(match role {
-            Role::Agent => self.why_not_agent,
-            Role::Client => self.why_not_client,
-        })
+    /// Why no conversation of this version can show that a peer in `role` keeps the rule.
+    pub fn why_not_of(&self, role: Role, version: Version) -> Option<&'static str> {
+        let (of_role, of_role_v2) = match role {
+            Role::Agent => (self.why_not_agent, self.why_not_agent_v2),
+            Role::Client => (self.why_not_client, self.why_not_client_v2),
+        };
+        let of_v2 = self.why_not_v2.or(of_role_v2).filter(|_| version == Version::V2);
+        self.why_not.or(of_role).or(of_v2)
+    }
+
+    /// The transport that the rule is about; `None` if it holds for all.
+    pub fn transport(&self) -> Option<Transport> {
+        Transport::of_section(self.section())
+    }
+
+    /// Whether the rule holds for a peer that is connected by one of these transports.
+    pub fn is_over(&self, transports: &[Transport]) -> bool {
+        self.transport().is_none_or(|own| transports.contains(&own))
     }
 
     /// The section of the id: `CANCEL`.
@@ -221,6 +267,11 @@ fn leak<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
 
 fn leak_some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static str>, D::Error> {
     leak(from).map(Some)
+}
+
+fn leak_list<'de, D: Deserializer<'de>>(from: D) -> Result<&'static [&'static str], D::Error> {
+    let list = Vec::<String>::deserialize(from)?;
+    Ok(list.into_iter().map(|text| &*text.leak()).collect::<Vec<&'static str>>().leak())
 }
 
 fn first() -> &'static [Version] {

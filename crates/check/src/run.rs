@@ -8,22 +8,25 @@ mod scratch;
 mod summary;
 
 use std::future::poll_fn;
+use std::path::PathBuf;
 use std::task::Poll;
 use std::time::Duration;
 
 use crate::judge::{Finding, Verdict};
 use crate::prompts::Prompts;
 use crate::rules::{Rule, Tier};
-use crate::{BoxFuture, Role, Scenario, Stop, Target, Trace, Version};
+use crate::{BoxFuture, Role, Scenario, Stop, Target, Trace, Transport, Version};
 use scenario_run::ScenarioRun;
 
-/// What to run, and how.
+/// The scenarios to run, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The role of the peer under test.
     pub role: Role,
     /// The version of the protocol.
     pub version: Version,
+    /// The transports that the peer is judged on. Scenarios about others are left out.
+    pub transports: Vec<Transport>,
     /// Only these rules; all if empty.
     pub only: Vec<String>,
     /// Only these scenarios; all if empty.
@@ -34,29 +37,56 @@ pub struct Options {
     pub faults: bool,
     /// The timeout of one step.
     pub deadline: Duration,
+    /// The timeout of the first answer of a peer; three times the deadline if absent.
+    pub startup_deadline: Option<Duration>,
     /// The number of scenarios that run at once.
     pub jobs: usize,
     /// The texts of prompts.
     pub prompts: Prompts,
     /// The method to log in with at agents that open no session before.
     pub login: Option<String>,
+    /// The number of sessions that a fault opens on one connection of a server.
+    pub sessions: usize,
+    /// The directory of sessions, as the peer sees it; without it each scenario has one of its own.
+    pub session_dir: Option<PathBuf>,
+    /// The command line that runs one scenario again, for reports.
+    pub repeat: Option<Repeat>,
+}
+
+/// A command line that runs the checker again. The choice of scenario and rule goes between the halves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repeat {
+    /// Such as `attache check agent --deadline 5`.
+    pub before: Vec<String>,
+    /// Such as `-- my-agent --acp`.
+    pub after: Vec<String>,
 }
 
 impl Options {
-    /// All scenarios for this role in version 1, those with faults left out.
+    /// All scenarios for this role over stdio in version 1, those with faults left out.
     pub fn new(role: Role) -> Options {
         Options {
             role,
             version: Version::V1,
+            transports: vec![Transport::Stdio],
             only: Vec::new(),
             scenarios: Vec::new(),
             tiers: Vec::new(),
             faults: false,
             deadline: Duration::from_secs(10),
+            startup_deadline: None,
             jobs: 4,
             prompts: Prompts::default(),
             login: None,
+            sessions: 200,
+            session_dir: None,
+            repeat: None,
         }
+    }
+
+    /// The timeout of the first answer of a peer.
+    pub fn startup(&self) -> Duration {
+        self.startup_deadline.unwrap_or(self.deadline * 3)
     }
 }
 
@@ -82,6 +112,8 @@ pub struct Outcome {
     pub status: Status,
     /// The evidence: failures or else one pass, each with the number of its scenario in the report.
     pub findings: Vec<(usize, Finding)>,
+    /// Whether a [`Baseline`](crate::Baseline) lists the rule as broken.
+    pub known: bool,
 }
 
 /// One scenario of a report.
@@ -104,10 +136,10 @@ pub struct ScenarioResult {
 /// The conclusion of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conclusion {
-    /// No failure of a MUST.
-    Conformant,
-    /// At least one.
-    NotConformant,
+    /// No binding rule was seen broken. [`Report::mandatory`] counts what was seen.
+    NothingBroken,
+    /// At least one was.
+    Broken,
     /// There was nothing to judge, with the reason.
     CouldNotRun(String),
 }
@@ -119,6 +151,8 @@ pub struct Report {
     pub role: Option<Role>,
     /// The version of the protocol whose rules were judged.
     pub version: Version,
+    /// The transports that were judged.
+    pub transports: Vec<Transport>,
     /// The command of the target.
     pub command: Vec<String>,
     /// The rules, in the order of the list.
@@ -127,6 +161,43 @@ pub struct Report {
     pub scenes: Vec<ScenarioResult>,
     /// The conclusion of a run.
     pub conclusion: Conclusion,
+    /// The number of scenarios that were chosen and not played, because the run was interrupted.
+    pub interrupted: Option<usize>,
+    /// The command line that runs one scenario again.
+    pub repeat: Option<Repeat>,
+}
+
+/// How many rules of a kind were seen, kept or broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    /// The rules that were seen.
+    pub seen: usize,
+    /// The rules that apply to the peer.
+    pub total: usize,
+}
+
+impl Coverage {
+    /// The share in percent, rounded down.
+    pub fn percent(self) -> usize {
+        (self.seen * 100).checked_div(self.total).unwrap_or(100)
+    }
+}
+
+impl Report {
+    /// How many of the mandatory rules that apply were seen.
+    pub fn mandatory(&self) -> Coverage {
+        let mut coverage = Coverage { seen: 0, total: 0 };
+        for outcome in self.rules.iter().filter(|outcome| outcome.rule.tier() == Tier::Mandatory) {
+            coverage.total += usize::from(!matches!(outcome.status, Status::NotApplicable(_)));
+            coverage.seen += usize::from(matches!(outcome.status, Status::Pass | Status::Fail));
+        }
+        coverage
+    }
+
+    /// The rules that count for the verdict and were broken.
+    pub fn broken(&self) -> impl Iterator<Item = &Outcome> {
+        self.rules.iter().filter(|outcome| outcome.failed() && outcome.rule.tier().binds())
+    }
 }
 
 impl Outcome {
@@ -157,9 +228,20 @@ const SILENT_LIMIT: usize = 4;
 /// Runs the scenarios that the options select and judges every conversation. Stops early if the
 /// peer takes no part in the first few.
 pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Report {
+    run_until(target, options, std::future::pending(), progress).await
+}
+
+/// As [`run`], but `stop` ends it: scenarios that run are given up, and the report is about those that have ended.
+pub async fn run_until(
+    target: &dyn Target,
+    options: &Options,
+    stop: impl Future<Output = ()>,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Report {
+    let mut stop = std::pin::pin!(stop);
     let chosen = choose(options);
     let total = chosen.len();
-    let mut waiting = chosen.iter().enumerate();
+    let mut waiting = chosen.iter().enumerate().peekable();
     let mut running: Vec<(usize, BoxFuture<'_, ScenarioRun>)> = Vec::new();
     let mut played: Vec<Option<ScenarioRun>> = (0..total).map(|_| None).collect();
     let mut heard = false;
@@ -169,6 +251,10 @@ pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMu
             if !heard && begun >= SILENT_LIMIT {
                 break;
             }
+            let must_wait = |scenario: &Scenario| scenario.is_exclusive() && !running.is_empty();
+            if waiting.peek().is_some_and(|(_, scenario)| must_wait(scenario)) {
+                break;
+            }
             let Some((place, scenario)) = waiting.next() else { break };
             progress(Progress::Begins(scenario));
             running.push((place, Box::pin(scenario_run::run_scenario(target, scenario, options))));
@@ -176,7 +262,19 @@ pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMu
         if running.is_empty() {
             break;
         }
-        let (place, done) = first(&mut running).await;
+        let (place, done) = tokio::select! {
+            biased;
+            () = &mut stop => {
+                let played: Vec<ScenarioRun> = played.into_iter().flatten().collect();
+                let left = Some(total - played.len());
+                let mut report = summary::summarize(target.command(), options, played);
+                if report.scenes.is_empty() {
+                    report.conclusion = Conclusion::CouldNotRun("interrupted before a scenario ended".to_owned());
+                }
+                return Report { interrupted: left, ..report };
+            }
+            done = first(&mut running) => done,
+        };
         heard |= done.heard;
         progress(Progress::Ended(&done.scene, count, total));
         played[place] = Some(done);
@@ -202,7 +300,9 @@ async fn first<T>(running: &mut Vec<(usize, BoxFuture<'_, T>)>) -> (usize, T) {
 /// them.
 pub fn choose(options: &Options) -> Vec<Scenario> {
     let all = crate::scenarios(options.role).into_iter().filter(|scenario| {
-        scenario.versions.contains(&options.version) && (options.faults || !scenario.fault)
+        scenario.versions.contains(&options.version)
+            && scenario.is_over(&options.transports)
+            && (options.faults || !scenario.fault)
     });
     let wanted = |scenario: &Scenario| {
         options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == scenario.name)

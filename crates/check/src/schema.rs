@@ -165,10 +165,11 @@ impl Method {
         self.entry.get("note").is_some()
     }
 
-    /// Validates the params of a request. RPC-21: null counts as an empty object.
+    /// Validates the params of a request. Null counts as an empty object.
     ///
     /// # Errors
     /// The first place that does not fit.
+    // RPC-21
     pub fn request(&self, params: &Value) -> Result<Validated, Fault> {
         self.fits("params", params)
     }
@@ -181,10 +182,11 @@ impl Method {
         self.fits("note", params)
     }
 
-    /// Validates a result. RPC-22: null counts as an empty object.
+    /// Validates a result. Null counts as an empty object.
     ///
     /// # Errors
     /// The first place that does not fit.
+    // RPC-22
     pub fn result(&self, result: &Value) -> Result<Validated, Fault> {
         self.fits("result", result)
     }

@@ -1,15 +1,21 @@
 //! Targets: peers under test, started afresh for each scenario.
 
+#[cfg(unix)]
+mod listening;
 mod memory;
 mod process;
 #[cfg(unix)]
 mod program;
+mod server;
 
+#[cfg(unix)]
+pub use listening::{Connecting, Listening};
 pub use memory::Memory;
 pub use process::Process;
 pub(crate) use process::exit_of;
 #[cfg(unix)]
 pub use program::{Action, Program};
+pub use server::Server;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +24,8 @@ use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::prompts::PromptKind;
+use crate::remote::{Endpoint, Observations};
+use crate::transport::Transport;
 
 /// A future on the checker's own thread.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -44,8 +52,13 @@ pub enum Need {
     /// An action of the client under test: `load`, `cancel`. Without one the client sends one
     /// prompt.
     Act(&'static str),
+    /// Two actions of the client in one conversation: the second happens while the first has its
+    /// effect. A command for both is named `first+second`.
+    Acts(&'static str, &'static str),
     /// A prompt of this kind must have an effect on the agent.
     Prompt(PromptKind),
+    /// The scenario is about this transport.
+    Transport(Transport),
 }
 
 /// A peer under test.
@@ -65,6 +78,11 @@ pub trait Target {
         true
     }
 
+    /// The server under test, for scenarios that write their own requests and frames.
+    fn endpoint(&self) -> Option<&Endpoint> {
+        None
+    }
+
     /// The command line for the head of a report.
     fn command(&self) -> Vec<String> {
         Vec::new()
@@ -78,10 +96,14 @@ pub struct StartOptions {
     pub scenario: &'static str,
     /// The action of a client under test: `prompt`, `load`, `cancel`…
     pub act: &'static str,
+    /// An action during that one, see [`Need::Acts`].
+    pub then: Option<&'static str>,
     /// The text of the prompt that a client under test sends.
     pub prompt: String,
     /// The directory of the scenario.
     pub cwd: PathBuf,
+    /// The transport that the scenario is about. Such a scenario connects to a server by itself.
+    pub transport: Option<Transport>,
 }
 
 /// The connection to a started peer.
@@ -92,6 +114,8 @@ pub struct Connection {
     pub writer: Box<dyn AsyncWrite + Unpin>,
     /// The peer's program.
     pub process: Box<dyn PeerProcess>,
+    /// Findings about its transport.
+    pub observations: Observations,
 }
 
 impl Connection {
@@ -100,7 +124,12 @@ impl Connection {
         reader: impl AsyncRead + Unpin + 'static,
         writer: impl AsyncWrite + Unpin + 'static,
     ) -> Connection {
-        Connection { reader: Box::new(reader), writer: Box::new(writer), process: Box::new(NoProcess) }
+        Connection {
+            reader: Box::new(reader),
+            writer: Box::new(writer),
+            process: Box::new(NoProcess),
+            observations: Observations::default(),
+        }
     }
 }
 

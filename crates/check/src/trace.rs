@@ -38,7 +38,7 @@ pub struct Trace {
     pub entries: Vec<Entry>,
 }
 
-/// What is known of a conversation as a whole.
+/// Facts about a conversation as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The start time, in UTC.
@@ -58,7 +58,7 @@ pub struct Entry {
     pub kind: EntryKind,
 }
 
-/// What can happen in a conversation.
+/// The content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A line on the wire.

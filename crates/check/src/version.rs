@@ -31,6 +31,38 @@ impl Version {
         Version::ALL.into_iter().find(|version| version.number() == number)
     }
 
+    /// The member that names a config option.
+    pub(crate) fn option_key(self) -> &'static str {
+        match self {
+            Version::V1 => "id",
+            Version::V2 => "configId",
+        }
+    }
+
+    /// The member that names an authentication method.
+    pub(crate) fn auth_key(self) -> &'static str {
+        match self {
+            Version::V1 => "id",
+            Version::V2 => "methodId",
+        }
+    }
+
+    /// The method that logs in.
+    pub(crate) fn login_method(self) -> &'static str {
+        match self {
+            Version::V1 => "authenticate",
+            Version::V2 => "auth/login",
+        }
+    }
+
+    /// The method that logs out.
+    pub(crate) fn logout_method(self) -> &'static str {
+        match self {
+            Version::V1 => "logout",
+            Version::V2 => "auth/logout",
+        }
+    }
+
     /// The version that a `protocolVersion` leads to. Later ones count as version 2, everything
     /// else as version 1.
     pub(crate) fn of_json(number: &Value) -> Version {

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use attache::Link;
 use attache_agent::auth::Keys;
 use attache_agent::model::Thinking;
-use attache_agent::{Limits, Options, Sandbox, SandboxOptions, TrustSource};
+use attache_agent::{Hooks, Limits, Options, Sandbox, SandboxOptions, TrustSource};
 use attache_host::trust::TrustStore;
 
 use crate::cx::Cx;
@@ -45,6 +45,12 @@ fn options(cx: &Cx) -> Result<Options> {
         store: Some(cx.paths.data.join("agent.db")),
         config_dir: Some(cx.paths.config.clone()),
         state_dir: Some(cx.paths.state.clone()),
+        diagnostics: cx.config.settings.diagnostics.clone(),
+        hooks: Hooks {
+            before_tool: cx.config.settings.hook_before_tool.clone(),
+            after_tool: cx.config.settings.hook_after_tool.clone(),
+            turn_end: cx.config.settings.hook_turn_end.clone(),
+        },
         trust: match cx.trusts_all() {
             true => TrustSource::All,
             false => TrustSource::Store(TrustStore::new(&cx.paths.state)),

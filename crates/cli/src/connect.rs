@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache::client::{AgentHandle, Client};
-use attache::wire::v1::AuthMethod;
+use attache::wire::v1::{AuthMethod, ProtocolVersion};
 use attache::{Command, Link, Meta};
 use parking_lot::Mutex;
 
@@ -124,7 +124,8 @@ pub(crate) fn command(
     }
     // The agent does not get variables for this program.
     for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(|name| name.starts_with("ATTACHE_AUTH_")) {
+        let is_ours = |name: &str| name.starts_with("ATTACHE_AUTH_") || name == crate::remote::TOKEN_VARIABLE;
+        if name.to_str().is_some_and(is_ours) {
             command = command.env_remove(name);
         }
     }
@@ -147,7 +148,7 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
         let offered = crate::versions::offered(options.protocol.as_deref(), &options.versions, spec);
         let mut not_reached = None;
         let mut starts = 0;
-        let client = client.clone().protocol(offered);
+        let client = client.clone().protocol(offered.protocol);
         let connected = {
             let mut start = async || {
                 starts += 1;
@@ -167,7 +168,7 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
                 }
             };
             match spec.address {
-                Address::Command { .. } => client.connect_with(start).await,
+                Address::Command { .. } if offered.starts_again => client.connect_with(start).await,
                 // An agent that runs already is not started again for another version.
                 _ => match start().await {
                     Ok(link) => client.connect(link).await,
@@ -180,9 +181,11 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
         }
         match (connected, not_reached) {
             (Ok(agent), _) => {
-                // An agent that was started a second time is asked for version 1 at once from now on.
-                if starts > 1 {
-                    crate::versions::remember_version_1(&options.versions, spec);
+                // An agent that was started a second time is asked for version 1 at once from now on. One
+                // that was only offered version 1 may speak version 2 too.
+                let version = agent.protocol_version();
+                if starts > 1 || version == ProtocolVersion::V2 {
+                    crate::versions::remember(&options.versions, spec, version.0);
                 }
                 Ok(agent)
             }
@@ -228,40 +231,57 @@ fn rejects_arguments(failure: &Failure) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-async fn link(
+/// Starts, or reaches, an agent.
+pub(crate) async fn link(
     spec: &AgentSpec,
     cwd: &Path,
     on_stderr: Option<Arc<Mutex<OnStderr>>>,
     credentials: &BTreeMap<String, String>,
 ) -> Result<Link> {
-    let reached = match &spec.address {
+    let on_stderr = on_stderr.map(|on_stderr| {
+        move |line: &str| {
+            let mut on_stderr = on_stderr.lock();
+            on_stderr(line);
+        }
+    });
+    open(spec, cwd, on_stderr, credentials).await.map_err(|error| not_reached(spec, &error))
+}
+
+/// Opens the link to an agent.
+pub(crate) async fn open(
+    spec: &AgentSpec,
+    cwd: &Path,
+    on_stderr: Option<impl FnMut(&str) + Send + 'static>,
+    credentials: &BTreeMap<String, String>,
+) -> io::Result<Link> {
+    match &spec.address {
         Address::Tcp(address) => Link::tcp(address).await,
+        Address::Remote(url) => crate::remote::link(url, spec).await,
         #[cfg(unix)]
         Address::Unix(path) => Link::unix(path).await,
         #[cfg(not(unix))]
         Address::Unix(_) => Err(io::Error::other("there are no Unix sockets here")),
         Address::Command { .. } => {
-            let Some(mut command) = command(spec, cwd, credentials) else {
-                return Err(Failure::runtime("the agent has no command"));
+            let Some(command) = command(spec, cwd, credentials) else {
+                return Err(io::Error::other("the agent has no command"));
             };
-            if let Some(on_stderr) = on_stderr {
-                command = command.on_stderr_line(move |line| {
-                    let mut on_stderr = on_stderr.lock();
-                    on_stderr(line);
-                });
-            }
-            Link::command(command)
+            Link::command(match on_stderr {
+                Some(on_stderr) => command.on_stderr_line(on_stderr),
+                None => command,
+            })
         }
-    };
-    reached.map_err(|error| not_reached(spec, &error))
+    }
 }
 
 /// Explains why an agent could not be started.
 fn not_reached(spec: &AgentSpec, error: &io::Error) -> Failure {
     let Some(program) = spec.program() else {
-        return Failure::runtime(format_args!("cannot reach the agent at {}: {error}", spec.address))
-            .detail(DetailCode::AgentUnreachable)
-            .hint("is it running, and is the address right?");
+        let failure = Failure::runtime(format_args!("cannot reach the agent at {}: {error}", spec.address))
+            .detail(DetailCode::AgentUnreachable);
+        return match &spec.address {
+            Address::Remote(_) => crate::remote::explain(failure, error),
+            _ => failure.hint("is it running, and is the address right?"),
+        };
     };
     if error.kind() != io::ErrorKind::NotFound {
         return Failure::runtime(error)
@@ -298,8 +318,9 @@ fn unwilling(spec: &AgentSpec, error: attache::Error) -> Failure {
     failure.hint(format!("the command is: {}", spec.address)).hint("run again with -v to see its messages")
 }
 
-/// AUTH-04: before sessions are started. Where nothing is configured, the agent may know the user
+/// Before sessions are started. Where nothing is configured, the agent may know the user
 /// already.
+// AUTH-04
 async fn authenticate(
     spec: &AgentSpec,
     agent: &AgentHandle,
@@ -344,8 +365,8 @@ pub(crate) fn explain_auth(failure: Failure, spec: &AgentSpec, agent: &AgentHand
         .filter_map(|method| method.id())
         .map(|id| format!("ATTACHE_AUTH_{}", variable(id.as_str())))
         .collect();
-    let mut failure =
-        failure.hint(format!("log in with the agent's own program, or `attache auth login {}`", spec.name));
+    let mut failure = failure
+        .hint(format!("log in with the agent's own program, or `attache auth login {}`", spec.argument()));
     if !names.is_empty() {
         failure = failure.hint(format!("or set a credential: {}", names.join(" or ")));
     }

@@ -122,6 +122,10 @@ impl Cx {
             let kept = crate::credentials::variables(&self.paths, &spec)?;
             spec.env.splice(..0, kept);
         }
+        // As for credentials: the words of a file are no reason to hand out a token.
+        spec.takes_token = self.flags.agent.is_some()
+            || self.args.word(0) == Some(spec.name.as_str())
+            || self.can_have_credentials(&spec);
         if spec.is_own() {
             self.pass_trust(&mut spec);
         }
@@ -175,7 +179,10 @@ impl Cx {
 /// Whether a command works with invalid settings, such as one that fixes them.
 fn needs_no_settings(args: &CommandLine) -> bool {
     let path = args.path();
-    matches!(path.as_slice(), ["config", "set" | "path" | "init"] | ["trust", ..] | ["completions"] | ["man"])
+    matches!(
+        path.as_slice(),
+        ["config", "set" | "unset" | "edit" | "path" | "init"] | ["trust", ..] | ["completions"] | ["man"]
+    )
 }
 
 /// An existing directory as an absolute path without links, so that each has one name.

@@ -5,7 +5,7 @@
 //! - `error`, `paths`, `time`, `runtime`, `log`, `wire`; `output` prints through `attache-term`
 //! - `args` reads the command line, `agents` knows agents, `credentials` keeps secrets, `session_store` conversations
 //! - `config` merges settings from files, environment and flags; `cx` is the context of a command
-//! - `connect` starts an agent; `client_services` provides files and terminals to it; `forms` asks the user;
+//! - `connect` starts an agent, `remote` reaches one at a URL; `client_services` provides files and terminals to it; `forms` asks the user; `checkpoints` undoes changes of files;
 //!   `mcp_server` provides the same to agents without `fs/*` and `terminal/*`
 //! - `auth`, `trust`, `model_setup`, `run` (prompts), `sessions` and `chat` are what users call most; `commands` has the others
 //!
@@ -21,6 +21,7 @@ mod agents;
 mod args;
 mod auth;
 mod chat;
+mod checkpoints;
 mod client_services;
 mod commands;
 mod config;
@@ -36,6 +37,7 @@ mod mcp_server;
 mod model_setup;
 mod output;
 mod paths;
+mod remote;
 mod run;
 mod runtime;
 mod session_store;
@@ -72,7 +74,7 @@ fn main() -> ExitCode {
         return code;
     }
     let known = known_agents(&paths);
-    let (line, flags) = match args::parse(arguments, |word| known.iter().any(|name| name == word)) {
+    let (mut line, mut flags) = match args::parse(arguments, &known) {
         Ok(Parsed::Run(line, flags)) => (line, flags),
         Ok(Parsed::Help(commands)) => {
             help(&commands);
@@ -84,6 +86,11 @@ fn main() -> ExitCode {
         }
         Err(failure) => return failed(&failure, &early_output()),
     };
+    match chat::choose(&paths, &mut line, &mut flags) {
+        Ok(true) => {}
+        Ok(false) => return ExitCode::SUCCESS,
+        Err(failure) => return failed(&failure, &early_output()),
+    }
     let mut cx = match Cx::new(paths, line, flags) {
         Ok(cx) => cx,
         Err((failure, output)) => return failed(&failure, &output),
@@ -120,16 +127,30 @@ fn start_log(cx: &Cx) -> Result<()> {
     log::init(Some(&path))
 }
 
-/// Whether the command is a chat: no command, no prompt, and a terminal on both sides.
+/// Whether the command is a chat: `chat`, or no command, and a terminal on both sides. A prompt for scripts is not one:
+/// it has a session's name or a file, or asks for another format.
 fn is_chat(cx: &Cx) -> bool {
-    let has_prompt = !cx.args.words.is_empty() || cx.flags.prompt.file.is_some();
-    cx.args.path().is_empty() && !has_prompt && !run::is_piped() && cx.output.stdout.terminal
+    let flags = &cx.flags.prompt;
+    let scripted = flags.file.is_some()
+        || flags.no_wait
+        || flags.answers.is_some()
+        || (!cx.args.words.is_empty()
+            && (flags.session.is_some() || cx.output.format != output::Format::Text));
+    match cx.args.path().as_slice() {
+        ["chat"] => true,
+        [] => !scripted && !run::is_piped() && cx.output.stdout.terminal,
+        _ => false,
+    }
 }
 
 /// One line per command.
 fn command(cx: &Cx) -> Result<()> {
     match cx.args.path().as_slice() {
         [] => bare(cx),
+        ["chat"] if run::is_piped() || !cx.output.stdout.terminal => {
+            Err(Failure::usage("the chat needs a terminal").hint("in scripts: attache exec"))
+        }
+        ["chat"] => chat::chat(cx),
         ["prompt"] => run::prompt(cx),
         ["exec"] => run::exec(cx),
         ["compare"] => run::compare(cx),
@@ -161,6 +182,9 @@ fn command(cx: &Cx) -> Result<()> {
         ["config", "show"] => commands::config::show(cx),
         ["config", "init"] => commands::config::init(cx),
         ["config", "set"] => commands::config::set(cx),
+        ["config", "get"] => commands::config::get(cx),
+        ["config", "unset"] => commands::config::unset(cx),
+        ["config", "edit"] => commands::config::edit(cx),
         ["config", "path"] => commands::config::path(cx),
         ["trust", "list"] => trust::list(cx),
         ["trust", "add"] => trust::add(cx),
@@ -170,9 +194,18 @@ fn command(cx: &Cx) -> Result<()> {
         ["trace"] => commands::recordings::trace(cx),
         #[cfg(unix)]
         ["mcp-server"] => commands::mcp_server::mcp_server(cx),
+        ["serve"] => commands::serve::serve(cx),
+        ["hub"] => commands::hub::hub(cx),
+        ["hub", "top"] => commands::top::top(cx),
+        ["token", "new"] => commands::token::new(cx),
+        ["token", "list"] => commands::token::list(cx),
+        ["token", "revoke"] => commands::token::revoke(cx),
+        ["connect"] => commands::serve::connect(cx),
         ["doctor"] => commands::doctor::doctor(cx),
         #[cfg(unix)]
         ["check", "agent"] => commands::check::agent(cx),
+        #[cfg(unix)]
+        ["check", "server"] => commands::check::server(cx),
         #[cfg(unix)]
         ["check", "client"] => commands::check::client(cx),
         #[cfg(unix)]
@@ -193,12 +226,12 @@ fn command(cx: &Cx) -> Result<()> {
             cx.output.page(&args::man(config::ENVIRONMENT, config::FILES));
             Ok(())
         }
-        other => Err(Failure::usage(format_args!("there is no command `{}`", other.join(" ")))),
+        other => Err(args::incomplete(other)),
     }
 }
 
-/// Runs without a command: words are a prompt, piped text is a prompt for the open session or else
-/// for none, and a terminal with neither starts a chat.
+/// Runs without a command: a terminal starts a chat, with the words as its first prompt. Without one, words are a
+/// prompt, and piped text is a prompt for the open session or else for none.
 fn bare(cx: &Cx) -> Result<()> {
     if is_chat(cx) {
         return chat::chat(cx);

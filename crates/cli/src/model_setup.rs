@@ -1,10 +1,12 @@
-//! What happens when our own agent has no model: a clear failure for scripts, a few choices to one for people.
+//! The choice of an agent on the first run, and the ways to a model if our own agent has none: a clear failure for
+//! scripts, a few choices for people.
 
 use attache::client::AgentHandle;
 use attache::wire::v1::AuthState;
 
-use crate::agents::{AgentSpec, BUILTIN, OWN, on_path};
+use crate::agents::{AgentSpec, BUILTIN, OWN, builtin, on_path};
 use crate::auth::ask;
+use crate::config::{Source, keys, write_setting};
 use crate::cx::Cx;
 use crate::error::{DetailCode, Failure, Result};
 
@@ -41,6 +43,49 @@ fn installed() -> Vec<&'static str> {
     found.map(|agent| agent.name).take(5).collect()
 }
 
+/// Whether no agent was chosen yet: none is named here, and no setting names a default one.
+pub(crate) fn is_undecided(cx: &Cx, spec: &AgentSpec) -> bool {
+    let is_named = cx.args.agent.is_some() || cx.flags.agent.is_some() || cx.flags.prompt.session.is_some();
+    spec.is_own() && !is_named && matches!(cx.config.source(&keys::DEFAULT_AGENT), Source::Default)
+}
+
+/// Asks on the first run which of the agents that work here is the default. Does not ask if there is only our own.
+pub(crate) async fn pick_default(cx: &Cx, agent: &AgentHandle) -> Result<Picked> {
+    let others = installed();
+    if others.is_empty() {
+        return Ok(Picked::Continue);
+    }
+    let out = &cx.output;
+    out.tell("Which agent do you want to talk to? These work here:");
+    out.tell(format_args!("  1  {OWN:<12} Attaché's own agent, with {}", model_source(agent).await));
+    for (at, name) in (2..).zip(&others) {
+        let title = builtin(name).map_or("", |agent| agent.title);
+        out.tell(format_args!("  {at}  {name:<12} {title}, which is installed"));
+    }
+    let Some(chosen) = ask::choice(others.len() + 1).await? else { return Ok(Picked::Leave) };
+    let name = chosen.checked_sub(1).map_or(OWN, |at| others[at]);
+    save_default(cx, name)?;
+    Ok(if name == OWN { Picked::Continue } else { Picked::Instead(vec![name.to_owned()]) })
+}
+
+/// The source of the model of our own agent, for people.
+async fn model_source(agent: &AgentHandle) -> String {
+    let status = match agent.auth_status() {
+        Some(status) => status.get().await.ok(),
+        None => None,
+    };
+    let accounts = status.and_then(|status| status.accounts).unwrap_or_default();
+    let labels: Vec<&str> = accounts.iter().map(|account| account.label.as_str()).collect();
+    if labels.is_empty() { "a model server on this machine".to_owned() } else { labels.join(", ") }
+}
+
+fn save_default(cx: &Cx, name: &str) -> Result<()> {
+    write_setting(&cx.config.user_file, keys::DEFAULT_AGENT.name, &format!("{name:?}"), false)?;
+    cx.output
+        .tell(format_args!("{name} is the default now; another one: attache config set default_agent NAME"));
+    Ok(())
+}
+
 /// What the user wants to do without a model.
 pub(crate) enum Picked {
     /// There may be a model now.
@@ -61,7 +106,7 @@ enum SetupChoice {
 }
 
 /// Asks on the terminal how to get to a model.
-pub(crate) async fn pick(cx: &Cx) -> Result<Picked> {
+pub(crate) async fn pick(cx: &Cx, spec: &AgentSpec) -> Result<Picked> {
     let out = &cx.output;
     let mut choices = vec![
         ("Enter an API key".to_owned(), SetupChoice::Key),
@@ -89,7 +134,12 @@ pub(crate) async fn pick(cx: &Cx) -> Result<Picked> {
                 None => Picked::Leave,
             })
         }
-        SetupChoice::Agent(name) => Ok(Picked::Instead(vec![name.to_owned()])),
+        SetupChoice::Agent(name) => {
+            if is_undecided(cx, spec) {
+                save_default(cx, name)?;
+            }
+            Ok(Picked::Instead(vec![name.to_owned()]))
+        }
         SetupChoice::Demo => Ok(Picked::Instead(vec!["demo".to_owned()])),
         SetupChoice::Continue => Ok(Picked::Continue),
     }

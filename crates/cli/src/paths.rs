@@ -6,6 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use attache_conn::private;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// The directories of this program. None of them needs to exist.
 #[derive(Debug, Clone)]
@@ -109,6 +111,19 @@ pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
         }
         _ => error,
     })
+}
+
+/// Reads a cache. A file that is missing or damaged is an empty one.
+pub(crate) fn read_cache<T: DeserializeOwned + Default>(file: &Path) -> T {
+    std::fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
+/// Writes a cache. A failure is logged: the program works without.
+pub(crate) fn write_cache(file: &Path, value: &impl Serialize) {
+    let written = serde_json::to_vec(value).map_err(io::Error::from).and_then(|text| replace(file, &text));
+    if let Err(error) = written {
+        tracing::debug!(%error, file = %file.display(), "a cache cannot be written");
+    }
 }
 
 /// Replaces a file of this program in one step: a reader sees the old text or the new one, also

@@ -23,6 +23,26 @@ pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     (time >= Timestamp::UNIX_EPOCH).then(|| SystemTime::from(time))
 }
 
+/// Returns how long ago a time was, in a few letters: `3 min ago`. A text that is not a time stays as it is.
+pub(crate) fn ago(text: &str, now: SystemTime) -> String {
+    let Some(then) = parse(text) else { return text.to_owned() };
+    // The date alone is enough for what is old.
+    since(then, now).unwrap_or_else(|| text.get(..10).unwrap_or(text).to_owned())
+}
+
+/// Returns how long ago a time of the last thirty days was.
+pub(crate) fn since(then: SystemTime, now: SystemTime) -> Option<String> {
+    let seconds = now.duration_since(then).unwrap_or_default().as_secs();
+    Some(match seconds {
+        0..60 => "just now".to_owned(),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        86_400..172_800 => "yesterday".to_owned(),
+        172_800..2_592_000 => format!("{} days ago", seconds / 86_400),
+        _ => return None,
+    })
+}
+
 /// `01:02:03`
 pub(crate) fn clock(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -33,6 +53,23 @@ pub(crate) fn clock(duration: Duration) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn ages_are_short() {
+        let now = parse("2026-11-15T10:00:00Z").unwrap();
+        for (then, text) in [
+            ("2026-11-15T09:59:30Z", "just now"),
+            ("2026-11-15T09:15:00Z", "45 min ago"),
+            ("2026-11-15T01:00:00Z", "9 h ago"),
+            ("2026-11-14T09:00:00Z", "yesterday"),
+            ("2026-11-02T10:00:00Z", "13 days ago"),
+            ("2025-01-31T10:00:00Z", "2025-01-31"),
+            ("2026-12-15T10:00:00Z", "just now"),
+            ("soon", "soon"),
+        ] {
+            assert_eq!(ago(then, now), text);
+        }
+    }
 
     #[test]
     fn texts_and_back() {

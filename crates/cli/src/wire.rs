@@ -66,7 +66,7 @@ impl Wire {
     pub(crate) fn tap(&self) -> impl FnMut(Flow, &[u8]) + Send + 'static {
         let wire = self.clone();
         let mut looking = true;
-        // Whoever shows or stores a conversation knows version 1.
+        // Views and stores of a conversation know version 1 only.
         let mut lines = LinesAsV1::new();
         move |flow, line| lines.line(flow, line, |line| wire.add(flow, line, &mut looking))
     }

@@ -111,6 +111,15 @@ impl Backlog {
 }
 
 /// Marks a task that waits for a message; see [`Backlog::waiting`].
+///
+/// ```
+/// use attache_conn::Backlog;
+///
+/// async fn receive(backlog: &Backlog, messages: &mut tokio::sync::mpsc::Receiver<Vec<u8>>) -> Option<Vec<u8>> {
+///     let _waiting = backlog.waiting();
+///     messages.recv().await
+/// }
+/// ```
 #[derive(Debug)]
 #[must_use = "the wait lasts as long as the guard"]
 pub struct Waiting(Backlog);

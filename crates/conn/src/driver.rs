@@ -180,8 +180,8 @@ impl Connection {
         let mut taken = 0;
         while taken < YIELD_BYTES {
             if self.shared.backlog.pause(cx) || self.has_too_much_unsent() {
-                self.reader.release_memory();
-                return Poll::Ready(Ok(Progress::Idle));
+                let paused = self.reader.poll_paused(cx).map_err(Cause::Read);
+                return Poll::Ready(paused.map(|()| Progress::Idle));
             }
             match ready!(self.reader.poll_received(cx)) {
                 Ok(Received::Line(range)) => {

@@ -43,8 +43,8 @@ pub use driver::{Dispatch, Driver};
 pub use incoming::{IncomingNotification, IncomingRequest};
 pub use limits::{Limits, Side};
 #[cfg(unix)]
-pub use link::listen_unix;
-pub use link::{Flow, FrameReader, FrameWriter, Link, Listener, listen_tcp};
+pub use link::{ActivatedSocket, activated_sockets, listen_unix};
+pub use link::{Flow, FrameReader, FrameWriter, KeepAlive, Link, Listener, SocketListener, Tap, listen_tcp};
 pub use notify::Notify;
 pub use peer::{Peer, PeerUnless, open};
 pub use responder::Responder;

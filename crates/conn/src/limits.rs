@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The longest accepted line. A longer one is skipped and reported, and the connection goes on.
+    /// The longest accepted line. A longer one is skipped and reported, and the connection continues.
     pub frame: usize,
     /// Levels of objects and arrays in one message.
     pub depth: usize,
@@ -99,6 +99,17 @@ impl Default for Limits {
 }
 
 /// An end of the connection.
+///
+/// ```
+/// use attache_conn::{Closed, Side};
+///
+/// fn peer(closed: &Closed) -> &'static str {
+///     match closed.side {
+///         Side::Agent => "client",
+///         Side::Client => "agent",
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// We are the agent, the peer is the client.

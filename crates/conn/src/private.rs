@@ -134,7 +134,7 @@ pub fn read_secret(path: &Path) -> io::Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    check_secret(path, &file)?;
+    check_secret(path, &file.metadata()?)?;
     let mut text = String::new();
     let read = file.take(MAX_SECRET_BYTES + 1).read_to_string(&mut text);
     read.map_err(|error| with_path(path, &error))?;
@@ -156,6 +156,15 @@ pub fn check_unreadable(path: &Path) -> io::Result<()> {
         ))),
         false => Ok(()),
     }
+}
+
+/// Fails if a path is not a regular file of this user, or if other users can use it. The file is not opened.
+///
+/// # Errors
+/// When it is not such a file; the text names the remedy.
+pub fn check_file(path: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(path).map_err(|error| with_path(path, &error))?;
+    check_secret(path, &found)
 }
 
 /// A new directory with a random name and mode 0700, removed with everything in it when dropped.
@@ -379,12 +388,11 @@ mod unix {
         (file & 0o040 != 0 && dir & 0o010 != 0) || (file & 0o004 != 0 && dir & 0o001 != 0)
     }
 
-    pub(super) fn check_secret(path: &Path, file: &File) -> io::Result<()> {
-        let found = file.metadata()?;
+    pub(super) fn check_secret(path: &Path, found: &Metadata) -> io::Result<()> {
         if !found.is_file() {
             return Err(denied(format!("{} is not a regular file", path.display())));
         }
-        check_owner(path, &found)?;
+        check_owner(path, found)?;
         if found.mode() & 0o077 != 0 {
             let (path, mode) = (path.display(), found.mode() & 0o7777);
             return Err(denied(format!(
@@ -403,7 +411,7 @@ use other::{
 
 #[cfg(not(unix))]
 mod other {
-    use std::fs::{self, File, OpenOptions};
+    use std::fs::{self, File, Metadata, OpenOptions};
     use std::hash::{BuildHasher as _, RandomState};
     use std::io;
     use std::path::Path;
@@ -447,7 +455,7 @@ mod other {
         false
     }
 
-    pub(super) fn check_secret(_path: &Path, _file: &File) -> io::Result<()> {
+    pub(super) fn check_secret(_path: &Path, _found: &Metadata) -> io::Result<()> {
         Ok(())
     }
 }

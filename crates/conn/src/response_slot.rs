@@ -18,27 +18,27 @@ use std::task::{Context, Poll, Waker};
 /// dropping it releases everything.
 pub struct ResponseSlot {
     shared: Arc<Shared>,
-    held: Mutex<Held>,
+    state: Mutex<SlotState>,
 }
 
 #[derive(Default)]
-struct Held {
+struct SlotState {
     entered: bool,
     reserved: usize,
 }
 
 impl ResponseSlot {
     pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        ResponseSlot { shared: Arc::clone(shared), held: Mutex::default() }
+        ResponseSlot { shared: Arc::clone(shared), state: Mutex::default() }
     }
 
     /// Waits until the handler may start. Returns at once if it has entered already.
     pub async fn enter(&self) {
-        if self.held().entered {
+        if self.state().entered {
             return;
         }
         self.wait(Queue::Entering, 0).await;
-        self.held().entered = true;
+        self.state().entered = true;
     }
 
     /// Waits until there is room for a response of `bytes`. Call it after [`enter`](Self::enter) and before
@@ -46,7 +46,7 @@ impl ResponseSlot {
     pub async fn reserve(&self, bytes: usize) {
         if bytes > 0 {
             self.wait(Queue::Reserving, bytes).await;
-            self.held().reserved += bytes;
+            self.state().reserved += bytes;
         }
     }
 
@@ -66,7 +66,7 @@ impl ResponseSlot {
 
     /// Releases everything.
     pub fn leave(&self) {
-        let held = std::mem::take(&mut *self.held());
+        let held = std::mem::take(&mut *self.state());
         if !held.entered && held.reserved == 0 {
             return;
         }
@@ -78,8 +78,8 @@ impl ResponseSlot {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> std::sync::MutexGuard<'_, SlotState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn wait(&self, queue: Queue, bytes: usize) {
@@ -96,7 +96,7 @@ impl Drop for ResponseSlot {
 
 impl fmt::Debug for ResponseSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let held = self.held();
+        let held = self.state();
         f.debug_struct("ResponseSlot")
             .field("entered", &held.entered)
             .field("reserved", &held.reserved)

@@ -1,4 +1,4 @@
-//! A client for tests that lends everything, sends one prompt to the agent that its arguments name, and prints the most
+//! A client for tests that provides every capability, sends one prompt to the agent that its arguments name, and prints the most
 //! memory that it ever had, in kB.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -23,7 +23,7 @@ async fn main() {
         .elicitation_urls()
         .subagents();
     let agent = client.connect(Link::command(command).unwrap()).await.unwrap();
-    // Somebody always waits for more here, as in a real client.
+    // A task always waits for the next event, as in a real client.
     let mut events = agent.events().unwrap();
     let listener = tokio::spawn(async move { while events.next().await.is_some() {} });
     let mut session = agent.new_session(std::env::current_dir().unwrap()).await.unwrap();

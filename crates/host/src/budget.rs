@@ -112,10 +112,10 @@ pub struct Meter {
     budget: Budget,
     start: Instant,
     turns: u32,
-    /// Tokens of the session, as prompt responses report them (PROMPT-19).
-    counted: u64,
-    /// The largest reported size of the context (MSG-05): each of these tokens was paid for at least once.
-    window: u64,
+    /// Tokens of the session, as prompt responses report them.
+    counted: u64, // PROMPT-19
+    /// The largest reported size of the context: each of these tokens was paid for at least once.
+    window: u64, // MSG-05
     cost: Option<Cost>,
 }
 
@@ -148,7 +148,8 @@ impl Meter {
         Ok(())
     }
 
-    /// Counts a usage update: context size and cost of the session (MSG-05).
+    // MSG-05
+    /// Counts a usage update: context size and cost of the session.
     ///
     /// # Errors
     /// When a limit is reached.
@@ -160,7 +161,8 @@ impl Meter {
         self.check_usage()
     }
 
-    /// Counts the tokens of the session so far: `total_tokens` in a prompt response (PROMPT-19).
+    // PROMPT-19
+    /// Counts the tokens of the session so far: `total_tokens` in a prompt response.
     ///
     /// # Errors
     /// When a limit is reached.

@@ -6,6 +6,7 @@
 //! - [`budget`]: limits of time, turns, tokens and cost.
 //! - [`bounded`]: bounded reads of files from untrusted directories.
 //! - `confine`: the confinement of a session's commands (Unix).
+//! - `project_files`: a walk over the files that a project does not ignore (Unix).
 //! - `survey`: changes that a command made to protected files (Unix).
 //! - [`trust`]: whether the files of a project may take effect.
 //! - [`shell`]: parsing of command lines, and the table of read-only commands.
@@ -45,6 +46,8 @@ pub mod files;
 mod host;
 pub mod net;
 pub mod policy;
+#[cfg(unix)]
+pub mod project_files;
 #[cfg(unix)]
 pub mod proxy;
 pub mod sandbox;

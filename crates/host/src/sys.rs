@@ -161,7 +161,6 @@ impl Dir {
     }
 
     /// Creates a symbolic link.
-    #[cfg(target_os = "linux")]
     pub(crate) fn make_link(&self, name: &OsStr, target: &OsStr) -> io::Result<()> {
         let (name, target) = (CString::new(name.as_bytes())?, CString::new(target.as_bytes())?);
         // SAFETY: both texts end with a zero byte and live for the call.

@@ -1,6 +1,6 @@
 //! Trust of a project: whether its own files may take effect.
 //!
-//! A cloned repository can bring settings, slash commands and instructions. They take effect only after the user trusted the
+//! A cloned repository can bring settings, slash commands, instructions and skills. They take effect only after the user trusted the
 //! folder. Trust is bound to the content of these files: after a change the user is asked again, about the files that changed.
 //!
 //! The files are found by [`ProjectFiles::scan`]; a program that knows of more (files that its settings name) adds them. Answers are
@@ -22,6 +22,10 @@ use crate::time::timestamp;
 pub const SETTINGS: &str = ".attache.toml";
 /// The directory of a project's slash commands.
 pub const COMMANDS: &str = ".attache/commands";
+/// The directories of a project's skills. Each skill is a folder with a [`SKILL`].
+pub const SKILLS: [&str; 2] = [".agents/skills", ".claude/skills"];
+/// The file that describes a skill.
+pub const SKILL: &str = "SKILL.md";
 /// The names of a project's instructions, the preferred first.
 pub const INSTRUCTIONS: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 
@@ -42,6 +46,8 @@ pub enum FileKind {
     Command,
     /// Instructions for agents.
     Instructions,
+    /// Instructions for agents about a certain task.
+    Skill,
 }
 
 impl fmt::Display for FileKind {
@@ -51,6 +57,7 @@ impl fmt::Display for FileKind {
             FileKind::Named => "named by the settings",
             FileKind::Command => "slash command",
             FileKind::Instructions => "instructions for agents",
+            FileKind::Skill => "skill",
         })
     }
 }
@@ -74,8 +81,8 @@ pub struct ProjectFiles {
 }
 
 impl ProjectFiles {
-    /// Finds the files for work in `cwd`: the nearest settings, the slash commands of the directory, and instructions from the
-    /// repository's root down.
+    /// Finds the files for work in `cwd`: the nearest settings, the slash commands of the directory, instructions from the
+    /// repository's root down, and skills from the directory up to that root.
     pub fn scan(cwd: &Path) -> Self {
         let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
         let mut found = ProjectFiles { root: project_root(&cwd).to_owned(), files: Vec::new() };
@@ -90,6 +97,11 @@ impl ProjectFiles {
         for dir in dirs.iter().rev() {
             for path in INSTRUCTIONS.map(|name| dir.join(name)).into_iter().filter(|path| exists(path)) {
                 found.add(path, FileKind::Instructions);
+            }
+        }
+        for dir in dirs.iter().flat_map(|dir| SKILLS.map(|name| dir.join(name))) {
+            for path in skill_files(&dir, &root) {
+                found.add(path, FileKind::Skill);
             }
         }
         found
@@ -131,15 +143,23 @@ pub fn project_root(dir: &Path) -> &Path {
 
 /// The files of slash commands in a directory. Links that lead out of `root` are left out, the directory itself included.
 pub fn command_files(dir: &Path, root: &Path) -> Vec<PathBuf> {
+    files_in(dir, root, |entry| entry.extension().is_some_and(|extension| extension == "md").then_some(entry))
+}
+
+/// The `SKILL.md` files in the folders of a directory. Links that lead out of `root` are left out, the directory itself included.
+pub fn skill_files(dir: &Path, root: &Path) -> Vec<PathBuf> {
+    files_in(dir, root, |entry| Some(entry.join(SKILL)))
+}
+
+/// The files that `file` returns for the entries of a directory, if they are files inside `root`.
+fn files_in(dir: &Path, root: &Path, file: impl Fn(PathBuf) -> Option<PathBuf>) -> Vec<PathBuf> {
     let is_inside = |path: &Path| path.canonicalize().is_ok_and(|real| real.starts_with(root));
     if !is_inside(dir) {
         return Vec::new();
     }
-    let is_command = |path: &PathBuf| {
-        path.extension().is_some_and(|extension| extension == "md") && path.is_file() && is_inside(path)
-    };
     let entries = fs::read_dir(dir).into_iter().flatten().flatten().take(4 * MOST_FILES);
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_command).collect();
+    let found = entries.filter_map(|entry| file(entry.path()));
+    let mut paths: Vec<PathBuf> = found.filter(|path| path.is_file() && is_inside(path)).collect();
     paths.sort();
     paths.truncate(MOST_FILES);
     paths

@@ -3,24 +3,31 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
+use attache_http::client::{self, ErrorKind, HttpClient, HttpError, Request, Response, Timeouts};
+use attache_http::proxy::Proxies;
 use ring::digest::{Context, SHA256};
-use ureq::Agent;
-use ureq::config::AutoHeaderValue;
-use ureq::http::StatusCode;
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Context as _, Error, Result};
 use crate::{Event, OnEvent};
 
 /// Largest index.
-const MAX_INDEX: u64 = 64 << 20;
+const MAX_INDEX: usize = 64 << 20;
 /// Largest archive.
 const MAX_ARCHIVE: u64 = 4 << 30;
 /// Time for each step of a request, and for each read.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Redirects that are followed.
+const MAX_REDIRECTS: usize = 10;
+
+const UNAUTHORIZED: u16 = 401;
+const FORBIDDEN: u16 = 403;
+const NOT_FOUND: u16 = 404;
+const PARTIAL_CONTENT: u16 = 206;
+const NOT_MODIFIED: u16 = 304;
+const RANGE_NOT_SATISFIABLE: u16 = 416;
 
 /// A response to a request for an index.
 pub(crate) enum IndexResponse {
@@ -34,45 +41,54 @@ pub(crate) struct FetchError {
     pub(crate) transient: bool,
 }
 
-/// An HTTP client.
-pub(crate) struct HttpClient {
-    /// Certificates to trust instead of the built-in ones, in PEM.
-    certificates: Option<Vec<u8>>,
+/// Downloads files. Its methods block, so they must not be called from async code.
+pub(crate) struct Downloader {
+    client: HttpClient,
+    runtime: Option<Runtime>,
 }
 
-impl HttpClient {
-    /// `certificates` is a file in PEM; the default is `SSL_CERT_FILE`.
-    pub(crate) fn new(certificates: Option<&Path>) -> Result<HttpClient> {
-        let from_env = std::env::var_os("SSL_CERT_FILE").filter(|file| !file.is_empty());
-        let file = certificates.map(Path::to_owned).or_else(|| from_env.map(Into::into));
-        let certificates = file.map(|file| fs::read(&file).context(file.display())).transpose()?;
-        Ok(HttpClient { certificates })
+impl Downloader {
+    /// `certificates` is a file in PEM, trusted in addition to Mozilla's authorities; the default is
+    /// `SSL_CERT_FILE`.
+    pub(crate) fn new(certificates: Option<&Path>) -> Result<Downloader> {
+        let client = match certificates {
+            Some(file) => HttpClient::new(Some(file)).map(|client| client.with_proxies(Proxies::from_env())),
+            None => HttpClient::from_env(),
+        };
+        let timeouts = Timeouts { connect: TIMEOUT, response: Some(TIMEOUT), silence: Some(TIMEOUT) };
+        let client = client.map_err(Error::new)?.with_timeouts(timeouts);
+        let runtime = Builder::new_current_thread().enable_all().build().context("the runtime")?;
+        Ok(Downloader { client, runtime: Some(runtime) })
     }
 
-    /// Builds an agent that never follows a redirect from https to http.
-    fn agent(&self, url: &str) -> Result<Agent> {
-        let mut tls = TlsConfig::builder();
-        if let Some(pem) = &self.certificates {
-            let mut roots = Vec::new();
-            for item in parse_pem(pem) {
-                if let PemItem::Certificate(certificate) = item.context("the certificates")? {
-                    roots.push(certificate);
-                }
-            }
-            tls = tls.root_certs(RootCerts::Specific(Arc::new(roots)));
+    fn wait<T>(&self, work: impl Future<Output = Result<T, HttpError>>) -> Result<T, HttpError> {
+        match &self.runtime {
+            Some(runtime) => runtime.block_on(work),
+            None => unreachable!("it is taken only by drop"),
         }
-        let config = Agent::config_builder()
-            .tls_config(tls.build())
-            .https_only(url.starts_with("https:"))
-            .http_status_as_error(false)
-            .accept_encoding(AutoHeaderValue::None)
-            .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
-            .timeout_resolve(Some(TIMEOUT))
-            .timeout_connect(Some(TIMEOUT))
-            .timeout_recv_response(Some(TIMEOUT))
-            .timeout_per_read(Some(TIMEOUT))
-            .build();
-        Ok(config.into())
+    }
+
+    /// Sends a request and follows redirects, but never from https to http. Only the first server gets the
+    /// token.
+    fn send(&self, url: &str, token: Option<&str>, headers: Vec<(String, String)>) -> Result<Response> {
+        let mut url = url.to_owned();
+        let mut authorization = token.map(|token| ("authorization".to_owned(), format!("Bearer {token}")));
+        for _ in 0..=MAX_REDIRECTS {
+            let mut request = Request { headers: headers.clone(), ..Request::get(&url) };
+            request.headers.extend(authorization.take());
+            let response = self.wait(self.client.send(request)).map_err(|error| no_response(&url, &error))?;
+            let location = match response.status {
+                301 | 302 | 303 | 307 | 308 => response.header("location"),
+                _ => None,
+            };
+            let Some(location) = location else { return Ok(response) };
+            let target = client::absolute(&url, location);
+            if url.starts_with("https:") && !target.starts_with("https:") {
+                return Err(Error::new(format_args!("{url}: the server redirects to plain http")));
+            }
+            url = target;
+        }
+        Err(Error::new(format_args!("{url}: too many redirects")))
     }
 
     /// Requests an index, unless its `ETag` is still this one.
@@ -82,26 +98,20 @@ impl HttpClient {
         token: Option<&str>,
         etag: Option<&str>,
     ) -> Result<IndexResponse, FetchError> {
-        let permanent = |error| FetchError { error, transient: false };
-        let transient =
-            |what: &dyn std::fmt::Display| FetchError { error: no_response(url, what), transient: true };
-        let mut request = self.agent(url).map_err(permanent)?.get(url);
-        if let Some(token) = token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        if let Some(etag) = etag {
-            request = request.header("If-None-Match", etag);
-        }
-        let mut response = request.call().map_err(|error| transient(&error))?;
-        match response.status() {
-            StatusCode::NOT_MODIFIED => Ok(IndexResponse::NotModified),
-            status if status.is_success() => {
-                let etag =
-                    response.headers().get("etag").and_then(|etag| etag.to_str().ok()).map(str::to_owned);
-                let text = response.body_mut().with_config().limit(MAX_INDEX).read_to_string();
-                Ok(IndexResponse::New { text: text.map_err(|error| transient(&error))?, etag })
+        let transient = |error| FetchError { error, transient: true };
+        let condition = etag.map(|etag| ("if-none-match".to_owned(), etag.to_owned()));
+        let mut response = self.send(url, token, condition.into_iter().collect()).map_err(transient)?;
+        match response.status {
+            NOT_MODIFIED => Ok(IndexResponse::NotModified),
+            200..300 => {
+                let etag = response.header("etag").map(str::to_owned);
+                let body = self.wait(response.body.bytes(MAX_INDEX));
+                let body = body.map_err(|error| transient(no_response(url, &error)))?;
+                let text = String::from_utf8(body)
+                    .map_err(|_| transient(Error::new(format_args!("{url}: the index is not UTF-8"))))?;
+                Ok(IndexResponse::New { text, etag })
             }
-            status => Err(FetchError { error: refused(url, status), transient: status.is_server_error() }),
+            status => Err(FetchError { error: refused(url, status), transient: status >= 500 }),
         }
     }
 
@@ -116,45 +126,42 @@ impl HttpClient {
         on_event: OnEvent<'_>,
     ) -> Result<String> {
         let partial = PartialDownload::find(into);
-        let mut request = self.agent(url)?.get(url);
-        if let Some(token) = token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
+        let mut headers = Vec::new();
         if let Some(partial) = &partial {
-            request = request
-                .header("Range", format!("bytes={}-", partial.length))
-                .header("If-Range", &partial.tag);
+            headers.push(("range".to_owned(), format!("bytes={}-", partial.length)));
+            headers.push(("if-range".to_owned(), partial.tag.clone()));
         }
-        let response = request.call().map_err(|error| no_response(url, &error))?;
-        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let start = match (response.status(), partial) {
-            (StatusCode::PARTIAL_CONTENT, Some(partial))
-                if header("content-range")
+        let mut response = self.send(url, token, headers)?;
+        let start = match (response.status, partial) {
+            (PARTIAL_CONTENT, Some(partial))
+                if response
+                    .header("content-range")
                     .is_some_and(|range| range.starts_with(&format!("bytes {}-", partial.length))) =>
             {
                 partial.length
             }
             // The archive is complete or has changed; either way the first part is of no use.
-            (StatusCode::RANGE_NOT_SATISFIABLE | StatusCode::PARTIAL_CONTENT, Some(_)) => {
+            (RANGE_NOT_SATISFIABLE | PARTIAL_CONTENT, Some(_)) => {
                 PartialDownload::forget(into);
                 return self.archive(url, token, into, name, on_event);
             }
-            (status, _) if status.is_success() => {
-                PartialDownload::note(into, header("etag").or_else(|| header("last-modified")));
+            (200..300, _) => {
+                let tag = response.header("etag").or_else(|| response.header("last-modified"));
+                PartialDownload::note(into, tag);
                 0
             }
             (status, _) => return Err(refused(url, status)),
         };
-        let body = response.into_body();
-        let length = body.content_length().map(|length| length + start);
+        let length = response.header("content-length").and_then(|length| length.parse::<u64>().ok());
+        let length = length.map(|length| length + start);
         on_event(Event::DownloadStarted { name, total: length });
         on_event(Event::Downloaded(start));
-        let mut reader = body.into_with_config().limit(MAX_ARCHIVE).reader();
         let interrupted = |what: &dyn std::fmt::Display| {
             Error::new(format_args!("{url}: {what}"))
                 .hint("try again; the download resumes if the server supports it")
         };
-        let received = copy(&mut reader, into, start, |count| on_event(Event::Downloaded(count)));
+        let next = || self.wait(response.body.chunk()).map_err(io::Error::from);
+        let received = copy(next, into, start, |count| on_event(Event::Downloaded(count)));
         on_event(Event::DownloadEnded);
         let (sum, received) = received.map_err(|error| interrupted(&error))?;
         if length.is_some_and(|length| length != received) {
@@ -162,6 +169,15 @@ impl HttpClient {
         }
         let _ = fs::remove_file(PartialDownload::tag_file(into));
         Ok(sum)
+    }
+}
+
+impl Drop for Downloader {
+    fn drop(&mut self) {
+        // A name lookup that does not end must not keep the program.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -199,10 +215,9 @@ impl PartialDownload {
 }
 
 /// The error of a request without a response.
-fn no_response(url: &str, what: &dyn std::fmt::Display) -> Error {
-    let what = what.to_string();
-    let error = Error::new(format_args!("{url}: {what}"));
-    if what.contains("certificate") {
+fn no_response(url: &str, cause: &HttpError) -> Error {
+    let error = Error::new(format_args!("{url}: {cause}"));
+    if cause.kind() == ErrorKind::Tls {
         return error.hint(
             "for a private server, set `certificates` under `[registry]`, or SSL_CERT_FILE, to a file in PEM",
         );
@@ -210,21 +225,21 @@ fn no_response(url: &str, what: &dyn std::fmt::Display) -> Error {
     error.hint("--offline uses earlier downloads")
 }
 
-fn refused(url: &str, status: StatusCode) -> Error {
-    let error = Error::new(format_args!("{url}: the server responded {status}"));
+fn refused(url: &str, status: u16) -> Error {
+    let error = Error::new(format_args!("{url}: the server responded with HTTP status {status}"));
     match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+        UNAUTHORIZED | FORBIDDEN => {
             error.hint("set `token_env` under `[registry]` to the variable that holds a token")
         }
-        StatusCode::NOT_FOUND => error.hint("get the newest index: attache registry list --refresh"),
+        NOT_FOUND => error.hint("get the newest index: attache registry list --refresh"),
         _ => error,
     }
 }
 
-/// Appends to a file after its first `start` bytes and syncs it. Returns the SHA-256 and the length of
-/// all of it.
-fn copy(
-    from: &mut dyn Read,
+/// Appends chunks to a file after its first `start` bytes and syncs it. Returns the SHA-256 and the length
+/// of all of it.
+fn copy<C: AsRef<[u8]>>(
+    mut next: impl FnMut() -> io::Result<Option<C>>,
     into: &Path,
     start: u64,
     mut on_bytes: impl FnMut(u64),
@@ -241,18 +256,15 @@ fn copy(
         digest.update(buffer.get(..count).unwrap_or_default());
         total += count as u64;
     }
-    loop {
-        let count = match from.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        let bytes = buffer.get(..count).unwrap_or_default();
+    while let Some(chunk) = next()? {
+        let bytes = chunk.as_ref();
+        total += bytes.len() as u64;
+        if total > MAX_ARCHIVE {
+            return Err(io::Error::other("the archive is too large"));
+        }
         digest.update(bytes);
         file.write_all(bytes)?;
-        total += count as u64;
-        on_bytes(count as u64);
+        on_bytes(bytes.len() as u64);
     }
     file.sync_all()?;
     Ok((hex(digest.finish().as_ref()), total))

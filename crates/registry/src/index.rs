@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use crate::format::{self, Entry};
-use crate::http::{HttpClient, IndexResponse, short_name};
+use crate::http::{Downloader, IndexResponse, short_name};
 use crate::lock::replace;
 use crate::{Event, OnEvent, Options, Registry};
 
@@ -41,8 +41,8 @@ pub struct AvailableAgent {
 }
 
 impl Options {
-    pub(crate) fn http(&self) -> Result<HttpClient> {
-        HttpClient::new(self.certificates.as_deref())
+    pub(crate) fn http(&self) -> Result<Downloader> {
+        Downloader::new(self.certificates.as_deref())
     }
 
     /// Refuses plain http, where others can change the data, unless a checksum protects it.

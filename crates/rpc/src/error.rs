@@ -7,6 +7,8 @@ use serde_json::value::RawValue;
 use std::fmt;
 
 /// Error codes with a defined meaning. Any other 32-bit number is accepted as it is.
+///
+/// Example: [`ErrorObject`].
 // RPC-15, RPC-16
 pub mod code {
     /// The line is not JSON.
@@ -28,6 +30,15 @@ pub mod code {
 }
 
 /// The `error` member of a response.
+///
+/// ```
+/// use attache_rpc::{ErrorObject, code};
+/// use serde_json::json;
+///
+/// let error = ErrorObject::new(code::RESOURCE_NOT_FOUND, "session not found");
+/// let error = error.with_data(&json!({ "sessionId": "sess-1" }));
+/// assert_eq!(error.code, -32002);
+/// ```
 // RPC-03
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -58,9 +58,9 @@ fn id(rest: &str) -> Option<(Id, &str)> {
 
 /// Splits off the content of a string without escapes whose opening quote was consumed.
 fn simple_string(rest: &str) -> Option<(&str, &str)> {
-    let (content, rest) =
-        rest.split_at(rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))?);
-    Some((content, rest.strip_prefix('"')?))
+    let (content, rest) = rest.split_at(memchr::memchr2(b'"', b'\\', rest.as_bytes())?);
+    let is_plain = content.bytes().fold(u8::MAX, u8::min) >= b' ';
+    Some((content, rest.strip_prefix('"').filter(|_| is_plain)?))
 }
 
 /// The text between a member name and the end of the envelope.

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
 use attache::client::{Client, Event};
-use attache::wire::v1::PermissionOptionKind::AllowOnce;
+use attache::model::PermissionOptionKind::AllowOnce;
 use attache::{Command, Error, Link, Result};
 
 #[tokio::main(flavor = "current_thread")]

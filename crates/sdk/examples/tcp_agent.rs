@@ -1,7 +1,7 @@
 //! An agent over TCP, with one client for each connection and a count that all of them share. It prints its address; a
 //! client connects with `Link::tcp(address)`.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
+#![allow(clippy::print_stdout, reason = "a program for people: it prints")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,12 +28,5 @@ async fn main() -> Result<()> {
         println!("{address}");
     }
     let agent = Agent::with_state(AtomicUsize::new(0), |count, _| async { Ok(Counter(count)) });
-    loop {
-        let (link, agent) = (listener.accept().await?, agent.clone());
-        tokio::spawn(async move {
-            if let Err(error) = agent.serve(link).await {
-                eprintln!("a client left: {error}");
-            }
-        });
-    }
+    agent.serve_clients(listener).await
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use attache::agent::{AgentSession, OpenRequest, Turn, serve, usual_options};
-use attache::wire::v1::{PlanEntry, PlanEntryPriority, PlanEntryStatus, ToolKind};
+use attache::model::{PlanEntry, PlanEntryPriority, PlanEntryStatus, ToolKind};
 use attache::{Edit, Link, Prompt, Result, StopReason};
 
 struct NoteTaker {

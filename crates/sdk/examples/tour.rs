@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 use attache::agent::{AgentSession, OpenRequest, Turn, serve, usual_options};
 use attache::client::{Client, Event, PermissionAsk, RequestContext};
-use attache::wire::v1::{
-    PermissionOptionKind, PlanEntry, PlanEntryPriority, PlanEntryStatus, ReadTextFileRequest,
-    ToolCallContent, ToolKind, WriteTextFileRequest,
+use attache::model::{
+    PermissionOptionKind, PlanEntry, PlanEntryPriority, PlanEntryStatus, ToolCallContent, ToolKind,
 };
+use attache::wire::v1::{ReadTextFileRequest, WriteTextFileRequest};
 use attache::{Command, Edit, Error, Link, Prompt, Result, StopReason};
 
 #[tokio::main(flavor = "current_thread")]

@@ -1,13 +1,13 @@
 //! Changes of files.
 
-mod patch;
+pub(crate) mod patch;
 
 use std::path::Path;
 
 use attache_wire::{v1, v2};
 
 /// A change of one file. Agents report it with both texts, and each version of the protocol is written from them; clients read
-/// it, with whatever the agent has told.
+/// it, with the texts that the agent reported.
 ///
 /// ```
 /// use attache::{Edit, EditOperation};
@@ -175,11 +175,12 @@ impl Edit {
             let section = named.or_else(|| sections.get(at).filter(|_| one_each)).copied();
             let (mut old, mut new) = (None, None);
             match operation {
-                EditOperation::Add => new = section.and_then(|section| patch::side(section, '+')),
-                EditOperation::Delete => old = section.and_then(|section| patch::side(section, '-')),
+                EditOperation::Add => new = section.and_then(|section| patch::whole(section, operation)),
+                EditOperation::Delete => old = section.and_then(|section| patch::whole(section, operation)),
                 _ => {}
             }
-            let (file_type, meta) = (change.file_type.clone(), change.meta.clone());
+            let (file_type, meta) =
+                (change.file_type.clone(), change.meta.as_ref().or(diff.meta.as_ref()).cloned());
             Edit { operation, path, old_path, old, new, patch: section.map(str::to_owned), file_type, meta }
         };
         diff.changes.iter().enumerate().map(read).collect()

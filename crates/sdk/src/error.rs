@@ -208,6 +208,13 @@ impl From<io::Error> for Error {
     }
 }
 
+#[cfg(feature = "http")]
+impl From<attache_http::client::remote::RemoteError> for Error {
+    fn from(error: attache_http::client::remote::RemoteError) -> Self {
+        io::Error::from(error).into()
+    }
+}
+
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {
         Error::internal(error)

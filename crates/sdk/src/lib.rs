@@ -37,7 +37,7 @@
 //!
 //! ```no_run
 //! use attache::client::{Client, Event};
-//! use attache::wire::v1::PermissionOptionKind::AllowOnce;
+//! use attache::model::PermissionOptionKind::AllowOnce;
 //! use attache::{Link, Result};
 //!
 //! #[tokio::main(flavor = "current_thread")]
@@ -65,7 +65,8 @@
 //! - A [`proxy`] forwards messages between a client and an agent and edits some of them.
 //! - [`Link`] is the transport: stdio, a child process, TCP, a Unix socket, or a pair in memory for tests. [`Link::tap`] shows
 //!   every line.
-//! - [`wire`] has the exact messages. [`extension!`] defines methods of your own.
+//! - [`model`] has the nouns of conversations: plans, permissions, forms, options. They are the same in both versions of the
+//!   protocol. [`wire`] has the exact messages of each. [`extension!`] defines methods of your own.
 //! - [`Error`] has a variant for each failure that a caller can act on. Handlers that fail are reported through `on_error`
 //!   ([`HandlerError`]) and as [`tracing`](https://docs.rs/tracing) events, with spans for sessions, turns and tool calls.
 //!
@@ -75,6 +76,8 @@
 //!
 //! - `unstable`: parts that the specification marks as unstable and may change with any release: forks, archives, titles,
 //!   status, model providers, system prompts, several plans, subagents.
+//! - `http`: remote agents and clients over WebSocket and Streamable HTTP. `Client::connect` takes URLs, and `http::server`
+//!   accepts clients.
 //! - `drafts`: parts of older drafts that some agents and clients still use: models, next-edit suggestions. Implies `unstable`.
 //!
 //! Without a feature its methods are answered "method not found", and its updates are
@@ -94,29 +97,37 @@
 struct Readme;
 
 pub mod agent;
+mod bridge;
 mod check;
 pub mod client;
 mod edit;
 mod error;
 mod extension;
 mod id;
+pub mod model;
+mod plan_status;
 mod prompt;
 pub mod proxy;
 mod race;
 mod report;
 mod task;
+mod tool_status;
 
 #[cfg(unix)]
 pub use attache_conn::listen_unix;
 pub use attache_conn::process::{self, Command, Stderr};
 pub use attache_conn::{
     Backlog, CancelToken, Closed, Ending, Flow, FrameReader, FrameWriter, Limits, Link, Listener, Reason,
-    Side, Waiting, listen_tcp,
+    Side, SocketListener, Tap, Waiting, listen_tcp,
 };
+#[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+pub use attache_http as http;
 pub use attache_rpc::{ErrorObject, code};
 pub use attache_wire as wire;
 pub use attache_wire::v1::{ContentBlock, SessionId, StopReason};
 pub use attache_wire::{Json, Meta, Notification, Patch, Request};
+pub use bridge::{BridgeEnd, ClientEnd, bridge};
 pub use edit::{Edit, EditOperation};
 pub use error::{Error, Result};
 #[doc(hidden)]

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use attache_wire::v1::{
-    AudioContent, BlobResourceContents, ContentBlock, EmbeddedResource, ImageContent, ResourceLink,
-    TextResourceContents,
+    AudioContent, BlobResourceContents, ContentBlock, EmbeddedResource, ImageContent, MessageId,
+    ResourceLink, TextResourceContents,
 };
 
 /// The content of a prompt: blocks of text, images, audio, links and embedded resources.
@@ -16,7 +16,10 @@ use attache_wire::v1::{
 /// assert_eq!(prompt.text(), "What does this do?");
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Prompt(Vec<ContentBlock>);
+pub struct Prompt {
+    blocks: Vec<ContentBlock>,
+    message_id: Option<MessageId>,
+}
 
 impl Prompt {
     /// An empty prompt.
@@ -26,17 +29,27 @@ impl Prompt {
 
     /// The blocks.
     pub fn blocks(&self) -> &[ContentBlock] {
-        &self.0
+        &self.blocks
     }
 
     /// The blocks, by value.
     pub fn into_blocks(self) -> Vec<ContentBlock> {
-        self.0
+        self.blocks
+    }
+
+    /// The id of the message that the prompt has become: in an agent that serves version 2, `None` elsewhere. Replay the message
+    /// with this id.
+    pub fn message_id(&self) -> Option<&MessageId> {
+        self.message_id.as_ref()
+    }
+
+    pub(crate) fn set_message_id(&mut self, id: MessageId) {
+        self.message_id = Some(id);
     }
 
     /// The text of all text blocks, concatenated. Borrowed if there is only one.
     pub fn text(&self) -> Cow<'_, str> {
-        let mut texts = self.0.iter().filter_map(ContentBlock::as_text);
+        let mut texts = self.blocks.iter().filter_map(ContentBlock::as_text);
         match (texts.next(), texts.next()) {
             (Some(first), Some(second)) => {
                 [first, second].into_iter().chain(texts).collect::<String>().into()
@@ -48,7 +61,7 @@ impl Prompt {
     /// The slash command at the start of the prompt, and its input.
     // CMD-04, CMD-05
     pub fn command(&self) -> Option<(&str, &str)> {
-        let text = self.0.iter().find_map(ContentBlock::as_text)?;
+        let text = self.blocks.iter().find_map(ContentBlock::as_text)?;
         let rest = text.trim_start().strip_prefix('/')?;
         let (name, input) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         (!name.is_empty()).then_some((name, input.trim()))
@@ -56,7 +69,7 @@ impl Prompt {
 
     /// Adds a block.
     pub fn push(&mut self, block: impl Into<ContentBlock>) {
-        self.0.push(block.into());
+        self.blocks.push(block.into());
     }
 
     /// Adds a block.
@@ -93,24 +106,24 @@ impl Prompt {
 
 impl From<&str> for Prompt {
     fn from(text: &str) -> Self {
-        Prompt(vec![text.into()])
+        Prompt { blocks: vec![text.into()], message_id: None }
     }
 }
 
 impl From<String> for Prompt {
     fn from(text: String) -> Self {
-        Prompt(vec![text.into()])
+        Prompt { blocks: vec![text.into()], message_id: None }
     }
 }
 
 impl From<ContentBlock> for Prompt {
     fn from(block: ContentBlock) -> Self {
-        Prompt(vec![block])
+        Prompt { blocks: vec![block], message_id: None }
     }
 }
 
 impl From<Vec<ContentBlock>> for Prompt {
     fn from(blocks: Vec<ContentBlock>) -> Self {
-        Prompt(blocks)
+        Prompt { blocks, message_id: None }
     }
 }

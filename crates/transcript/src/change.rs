@@ -26,10 +26,14 @@ pub enum Change {
     SetContent(u64, Vec<ContentBlock>),
     /// Merges an update into a tool call.
     ToolCall(u64, Box<ToolCallUpdate>),
+    /// Replaces the state of a tool call.
+    ReplaceToolCall(u64, Box<ToolCallUpdate>),
     /// Merges the last update into a retired tool call and adds the call at the end.
     ReturnToolCall(u64, Box<ToolCallUpdate>),
     /// Records the rule or mode that allowed a tool call without a question.
     Allowed(u64, String),
+    /// Records that a tool call was refused.
+    Denied(u64),
     /// Merges an update into a compaction.
     Compaction(u64, Box<CompactionUpdate>),
     /// Merges an update into a message between sessions.
@@ -41,8 +45,8 @@ pub enum Change {
     EndMessage,
     /// Ends the turn: adds an item and interrupts the tool calls that still run.
     EndTurn(TurnEnd),
-    /// Adds a plan or replaces the one with the same id (PLAN-04).
-    Plan(Plan),
+    /// Adds a plan or replaces the one with the same id.
+    Plan(Plan), // PLAN-04
     /// Removes a plan.
     #[cfg(feature = "unstable")]
     RemovePlan(Option<PlanId>),
@@ -50,10 +54,10 @@ pub enum Change {
     Mode(SessionModeId),
     /// Replaces the list of modes and the current one.
     Modes(Vec<SessionMode>, SessionModeId),
-    /// Replaces the config options (CONF-16).
-    ConfigOptions(Vec<SessionConfigOption>),
-    /// Replaces the slash commands (CMD-02).
-    Commands(Vec<AvailableCommand>),
+    /// Replaces the config options.
+    ConfigOptions(Vec<SessionConfigOption>), // CONF-16
+    /// Replaces the slash commands.
+    Commands(Vec<AvailableCommand>), // CMD-02
     /// Updates title and time.
     Info(Box<SessionInfoUpdate>),
     /// Replaces the usage.
@@ -103,12 +107,17 @@ impl Transcript {
                 }
             }
             Change::ToolCall(at, update) => {
-                let item = match at < self.first {
-                    true => self.retired.get_mut(&at),
-                    false => self.get_mut(at),
-                };
-                if let Some(call) = item.and_then(call_of) {
+                if let Some(call) = self.call_mut(at) {
                     call.state.merge(*update);
+                }
+            }
+            Change::ReplaceToolCall(at, update) => {
+                if let Some(call) = self.call_mut(at) {
+                    // A call that still runs is reported again; a permission that it has stays.
+                    match call.is_finished() {
+                        true => *call = ToolCall::new(*update),
+                        false => call.state = *update,
+                    }
                 }
             }
             Change::ReturnToolCall(at, update) => {
@@ -122,6 +131,11 @@ impl Transcript {
             Change::Allowed(at, by) => {
                 if let Some(call) = self.get_mut(at).and_then(call_of) {
                     call.allowed_by = Some(by);
+                }
+            }
+            Change::Denied(at) => {
+                if let Some(call) = self.call_mut(at) {
+                    call.denied = true;
                 }
             }
             Change::Compaction(at, update) => {
@@ -177,6 +191,15 @@ impl Transcript {
         }
         self.items.push_back(item);
         self.sealed = false;
+    }
+
+    /// Returns a tool call, retired or not.
+    fn call_mut(&mut self, at: u64) -> Option<&mut ToolCall> {
+        let item = match at < self.first {
+            true => self.retired.get_mut(&at),
+            false => self.get_mut(at),
+        };
+        item.and_then(call_of)
     }
 
     /// Returns the blocks of an item that grows by chunks.

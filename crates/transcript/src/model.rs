@@ -139,7 +139,8 @@ impl Message {
     }
 }
 
-/// A tool call with all that was reported about it (TOOL-05 to TOOL-07).
+// TOOL-05 to TOOL-07
+/// A tool call with all that was reported about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The merged updates.
@@ -153,12 +154,15 @@ pub struct ToolCall {
     /// The rule or mode that allowed the call without a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_by: Option<String>,
+    /// Whether the user, a rule or a mode refused the call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub denied: bool,
 }
 
 impl ToolCall {
     /// Creates a call from its first update.
     pub fn new(state: ToolCallUpdate) -> ToolCall {
-        ToolCall { state, interrupted: false, asked: false, allowed_by: None }
+        ToolCall { state, interrupted: false, asked: false, allowed_by: None, denied: false }
     }
 
     /// Returns the id.
@@ -171,12 +175,14 @@ impl ToolCall {
         self.state.title.as_deref().unwrap_or_default()
     }
 
-    /// Returns the kind of tool. TOOL-04: the default is `other`.
+    // TOOL-04
+    /// Returns the kind of tool. The default is `other`.
     pub fn kind(&self) -> ToolKind {
         self.state.kind.unwrap_or(ToolKind::Other)
     }
 
-    /// Returns the status. TOOL-04: the default is `pending`.
+    // TOOL-04
+    /// Returns the status. The default is `pending`.
     pub fn status(&self) -> ToolCallStatus {
         self.state.status.unwrap_or(ToolCallStatus::Pending)
     }
@@ -297,10 +303,10 @@ pub enum TurnEnd {
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The id; `None` for the plan of agents that have only one. PLAN-09: each id is tracked alone.
+    /// The id; `None` for the plan of agents that have only one. Each id is tracked alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg(feature = "unstable")]
-    pub id: Option<PlanId>,
+    pub id: Option<PlanId>, // PLAN-09
     /// The content.
     pub body: PlanBody,
     /// The `_meta` of the update.

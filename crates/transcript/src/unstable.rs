@@ -66,7 +66,8 @@ impl Transcript {
         }
     }
 
-    /// SUBA-05: what is absent stays.
+    // SUBA-05
+    /// What is absent stays.
     fn merge_subagent(&mut self, update: SubagentUpdate) {
         let Some(known) = self.subagents.iter_mut().find(|known| known.session_id == update.session_id)
         else {

@@ -43,6 +43,13 @@ pub enum Event {
         /// The rule or mode.
         by: String,
     },
+    /// The user, a rule or a mode refused a tool call.
+    Denied {
+        /// The subagent that the call belongs to; `None` for the session itself.
+        session: Option<SessionId>,
+        /// The call.
+        id: ToolCallId,
+    },
     /// A terminal has output that no tool call shows.
     Terminal(u64),
     /// The agent will not continue the last message, although it did not say so.
@@ -89,6 +96,7 @@ impl Transcript {
             Event::Allowed { session, id, by } => {
                 Change::Allowed(self.tool_call(session.as_ref(), &id)?.0, by)
             }
+            Event::Denied { session, id } => Change::Denied(self.call_at(session.as_ref(), &id)?),
             Event::Terminal(number) => push(ItemKind::Terminal(number)),
             Event::MessageEnded => Change::EndMessage,
             Event::TurnEnded(end) => Change::EndTurn(end),
@@ -100,7 +108,7 @@ impl Transcript {
             SessionUpdate::AgentMessageChunk(chunk) => self.chunk(session, Role::Agent, chunk),
             SessionUpdate::AgentThoughtChunk(chunk) => self.chunk(session, Role::Thought, chunk),
             SessionUpdate::UserMessageChunk(chunk) => self.chunk(session, Role::User, chunk),
-            SessionUpdate::ToolCall(call) => self.tool_update(session, (*call).into()),
+            SessionUpdate::ToolCall(call) => self.tool_announced(session, (*call).into()),
             SessionUpdate::ToolCallUpdate(update) => self.tool_update(session, *update),
             SessionUpdate::Plan(new) => Change::Plan(Plan {
                 #[cfg(feature = "unstable")]
@@ -162,7 +170,8 @@ impl Transcript {
         })
     }
 
-    /// MSG-01, MSG-04: a chunk continues the last message unless its id or its author is another one.
+    // MSG-01, MSG-04
+    /// A chunk continues the last message unless its id or its author is another one.
     fn chunk(&self, session: Option<SessionId>, role: Role, chunk: ContentChunk) -> Change {
         let ContentChunk { content, message_id: id, meta, .. } = chunk;
         let block = with_meta(content, meta);
@@ -176,23 +185,39 @@ impl Transcript {
         Change::Push(Item { session, kind: ItemKind::Message(message) })
     }
 
+    // TOOL-02
+    /// A call that is announced under a known id is another one, and nothing of the old one
+    /// is left.
+    fn tool_announced(&self, session: Option<SessionId>, call: ToolCallUpdate) -> Change {
+        match self.tool_update(session, call) {
+            Change::ToolCall(at, call) => Change::ReplaceToolCall(at, call),
+            change => change,
+        }
+    }
+
     /// TOOL-21 says that an update of an unknown call without a title is ignored. Here it creates a call without a title,
     /// as in version 2; an owner that wants to ignore it looks for the call first.
     fn tool_update(&self, session: Option<SessionId>, update: ToolCallUpdate) -> Change {
-        if let Some((at, _)) = self.tool_call(session.as_ref(), &update.tool_call_id) {
-            return Change::ToolCall(at, Box::new(update));
-        }
-        let retired = self.retired.iter().find(|(_, item)| {
-            item.session == session
-                && matches!(&item.kind, ItemKind::ToolCall(call) if *call.id() == update.tool_call_id)
-        });
-        match retired {
-            Some((at, _)) if update.status.is_some_and(is_final) => {
-                Change::ReturnToolCall(*at, Box::new(update))
+        match self.call_at(session.as_ref(), &update.tool_call_id) {
+            Some(at) if at < self.start() && update.status.is_some_and(is_final) => {
+                Change::ReturnToolCall(at, Box::new(update))
             }
-            Some((at, _)) => Change::ToolCall(*at, Box::new(update)),
+            Some(at) => Change::ToolCall(at, Box::new(update)),
             None => Change::Push(Item { session, kind: ItemKind::ToolCall(Box::new(ToolCall::new(update))) }),
         }
+    }
+
+    /// Returns the index of a tool call, retired or not.
+    fn call_at(&self, session: Option<&SessionId>, id: &ToolCallId) -> Option<u64> {
+        if let Some((at, _)) = self.tool_call(session, id) {
+            return Some(at);
+        }
+        let mut retired = self.retired.iter();
+        let found = retired.find(|(_, item)| {
+            item.session.as_ref() == session
+                && matches!(&item.kind, ItemKind::ToolCall(call) if call.id() == id)
+        });
+        found.map(|(at, _)| *at)
     }
 
     pub(crate) fn find(

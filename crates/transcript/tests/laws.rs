@@ -94,6 +94,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => asked,
         1 => Just(Event::Answered("a".into(), Answer::Selected("yes".into()))),
         1 => Just(Event::Allowed { session: None, id: "a".into(), by: "rule".into() }),
+        1 => Just(Event::Denied { session: None, id: "b".into() }),
         1 => Just(Event::Terminal(7)),
         1 => Just(Event::MessageEnded),
         1 => Just(Event::TurnEnded(TurnEnd::Stopped {
@@ -372,4 +373,20 @@ fn changes_are_small_json() {
     assert_eq!(serde_json::to_value(&change).unwrap(), json!({ "push": { "kind": { "message": message } } }));
     let Change::Push(Item { kind: ItemKind::Message(Message { prompt, .. }), .. }) = change else { panic!() };
     assert!(prompt);
+}
+
+// TOOL-02: nothing of the older call is left, however it ended.
+#[test]
+fn a_tool_call_under_a_known_id_replaces_the_older_one() {
+    let update = |value: Value| Event::Update(None, serde_json::from_value(value).unwrap());
+    let diff = json!([{ "type": "diff", "path": "/f", "oldText": "1", "newText": "2" }]);
+    for status in ["in_progress", "completed"] {
+        let mut transcript = Transcript::default();
+        transcript.fold(update(json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "title": "Edit", "kind": "edit",
+            "status": status, "content": diff, "locations": [{ "path": "/f" }], "rawInput": { "path": "/f" } })));
+        transcript.fold(update(json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "title": "Look" })));
+        let (_, call) = transcript.tool_call(None, &ToolCallId::from("c")).unwrap();
+        assert_eq!((call.title(), call.status()), ("Look", ToolCallStatus::Pending));
+        assert!(call.content().is_empty() && call.locations().is_empty() && call.state.raw_input.is_none());
+    }
 }

@@ -38,7 +38,8 @@ impl Json {
     }
 }
 
-/// STDIO-05: a message holds no raw line break. Between JSON tokens a line break is only blank space (inside
+// STDIO-05
+/// A message holds no raw line break. Between JSON tokens a line break is only blank space (inside
 /// strings it cannot stand), so it may be replaced.
 impl From<Box<RawValue>> for Json {
     fn from(raw: Box<RawValue>) -> Self {
@@ -97,7 +98,8 @@ impl Meta {
         Meta::from_json(json).ok_or_else(|| serde_json::Error::custom("`_meta` must be an object"))
     }
 
-    /// `None` if the JSON is not an object (EXT-11).
+    // EXT-11
+    /// `None` if the JSON is not an object.
     pub fn from_json(json: Json) -> Option<Self> {
         json.get().trim_start().starts_with('{').then_some(Meta(json))
     }

@@ -5,6 +5,8 @@
 //!
 //! - [`v1`]: protocol version 1, in files by topic.
 //! - [`v2`]: protocol version 2, in files of the same topics. A draft: any release may change it.
+//! - `both/`: tables that the versions share although the types of some members differ. Each version compiles them as
+//!   modules of its own.
 //! - [`Json`], [`Meta`], [`Patch`]: free JSON, metadata, and members with three states.
 //! - [`Unknown`]: a variant of a union that is not in the list, kept unchanged for relays.
 //! - [`Request`], [`Notification`]: the methods of the types.
@@ -22,6 +24,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The protocol grows: a new public type is non-exhaustive, or says why it cannot grow.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
+#![expect(
+    clippy::duplicate_mod,
+    reason = "both versions compile the tables of `both/`, each with its own types"
+)]
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -38,9 +44,9 @@ pub mod v2;
 pub use fields::Fields;
 pub use into_field::IntoField;
 pub use json::{Json, Meta, Patch};
-#[doc(hidden)]
-pub use shape::tagged::AnyStr;
 pub use shape::tagged::Unknown;
+#[doc(hidden)]
+pub use shape::{compact::UpdateParams, compact::from_text, tagged::AnyStr};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -60,9 +66,10 @@ pub trait Notification: Serialize + DeserializeOwned + Send + 'static {
     const METHOD: &'static str;
 }
 
-/// Reads params or a result; an absent value counts as `null` (RPC-21, RPC-22).
+// RPC-21, RPC-22
+/// Reads params or a result; an absent value counts as `null`.
 pub fn decode<T: DeserializeOwned>(raw: Option<&RawValue>) -> serde_json::Result<T> {
-    serde_json::from_str(raw.map_or("null", RawValue::get))
+    from_text(raw.map_or("null", RawValue::get))
 }
 
 /// Ties types to methods.

@@ -93,7 +93,7 @@ impl Server {
         self.requests.lock().unwrap().clone()
     }
 
-    /// Says that somebody connected, if one did.
+    /// Reports a connection, if there was one.
     pub(crate) fn reached(&self) -> Option<String> {
         let count = *self.connections.lock().unwrap();
         let first = self.requests().first().map(|request| request.target.clone()).unwrap_or_default();

@@ -1,6 +1,8 @@
 //! The types of the official crate by name.
 
-use attache_testkit::registry::{Reader, read_and_write};
+use attache_testkit::registry::Reader;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// The types of the official crate that the list of Attaché's names.
 mod v1 {
@@ -12,6 +14,18 @@ mod v1 {
 mod v2 {
     pub use agent_client_protocol_schema::ProtocolVersion;
     pub use agent_client_protocol_schema::v2::*;
+}
+
+/// Reads a text as a type of the crate and writes the value.
+///
+/// # Panics
+/// The reader of the usual form does not agree with `serde_json`.
+fn read_and_write<T: Serialize + DeserializeOwned>(text: &str) -> Result<String, String> {
+    let value: T = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    // Some types have maps without an order, so the values are compared and not the texts.
+    let usual = attache_wire::from_text::<T>(text).map(|value| serde_json::to_value(value).ok());
+    assert_eq!(usual.ok(), Some(serde_json::to_value(&value).ok()), "{text}");
+    serde_json::to_string(&value).map_err(|error| format!("cannot be written: {error}"))
 }
 
 macro_rules! readers {

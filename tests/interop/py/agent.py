@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import sys
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
@@ -414,4 +415,36 @@ def brief(block):
             return other
 
 
-asyncio.run(acp.run_agent(InteropAgent(), use_unstable_protocol=True))
+def serve():
+    """Serves WebSocket and Streamable HTTP on a port, which is printed."""
+    import functools
+    import socket
+
+    import uvicorn
+    from acp.http import server
+    from acp.http.asgi import create_asgi_app
+
+    # The app has no switch for unstable methods.
+    server.AgentSideConnection = functools.partial(server.AgentSideConnection, use_unstable_protocol=True)
+
+    # A session outlives the connection that it was made on.
+    sessions = {}
+
+    def create(conn):
+        agent = InteropAgent()
+        agent.sessions = sessions
+        agent.on_connect(conn)
+        return agent
+
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    print(listener.getsockname()[1], flush=True)
+    config = uvicorn.Config(create_asgi_app(create), log_level="error", access_log=False)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+if sys.argv[1:] == ["--http"]:
+    serve()
+else:
+    asyncio.run(acp.run_agent(InteropAgent(), use_unstable_protocol=True))

@@ -1,9 +1,10 @@
-"""The interop client on the official Python SDK: `client.py [--skip a,b] -- AGENT ARGS…`.
+"""The interop client on the official Python SDK: `client.py [--skip a,b] -- AGENT ARGS…|URL`.
 
 Runs every scenario of ../scenarios.json against the agent and prints what it saw, one JSON line per observation.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -261,6 +262,8 @@ class Scenarios:
         start = len(self.log(session_id))
         blocks = [acp.text_block(prompt)] if isinstance(prompt, str) else prompt
         r = await self.agent.prompt(session_id=session_id, prompt=blocks, **meta)
+        # The SDK handles notifications in tasks, which may come after the answer to a POST that has just ended.
+        await asyncio.sleep(0)
         return Turn(r.stop_reason, self.log(session_id)[start:])
 
     def ticks(self, session_id, n):
@@ -508,24 +511,102 @@ class Scenarios:
         see("unknown_session", await code(self.turn("nobody", "say x")))
         see("next", (await self.turn(session_id, "say again")).text)
 
+    async def too_big(self, see):
+        """Over WebSocket the SDK takes messages of up to 1 MiB; it sends larger ones."""
+        session_id = await self.fresh()
+        see("to_agent", (await self.turn(session_id, "size " + "x" * 5_000_000)).text)
+        t = await self.turn(session_id, "big 1000000")
+        see("below", [len(t.events), len(t.text), set(t.text) == {"y"}])
+        see("above", await outcome(self.turn(session_id, "big 5000000")))
+
+    async def reconnect(self, see):
+        """The SDK does not connect again: each part has a connection of its own, and the session is resumed on it."""
+        session_id = await self.fresh()
+        await self.turn(session_id, "say one")
+        await proxy("cut")
+        async with again(self.client) as next:
+            await next.agent.resume_session(session_id=session_id, cwd=cwd, mcp_servers=[])
+            see("between", (await next.turn(session_id, "count")).text)
+            start = len(self.log(session_id))
+            running = asyncio.create_task(outcome(next.turn(session_id, "forever")))
+            await self.client.until(lambda: sum(e.startswith("text:tick") for e in self.log(session_id)[start:]) >= 3)
+            await proxy("cut")
+            see("during", await running)
+        async with again(self.client) as next:
+            await next.agent.resume_session(session_id=session_id, cwd=cwd, mcp_servers=[])
+            see("after", (await next.turn(session_id, "count")).text)
+            await proxy("cut at end_turn")
+            see("lost", await outcome(next.turn(session_id, "say two")))
+        async with again(self.client) as next:
+            await next.agent.resume_session(session_id=session_id, cwd=cwd, mcp_servers=[])
+            see("once", (await next.turn(session_id, "count")).text)
+
+
+async def proxy(line):
+    """Sends a command to the proxy before the server, and waits until it is in force."""
+    reader, writer = await asyncio.open_connection(*os.environ["ATTACHE_INTEROP_CUT"].split(":"))
+    writer.write(f"{line}\n".encode())
+    await reader.read()
+    writer.close()
+
+
+async def outcome(awaitable):
+    try:
+        await awaitable
+    except Exception:
+        return "error"
+    return "no error"
+
 
 SCENARIOS = (
     "initialize auth new_session commands text stop_reasons thought_plan permission_granted permission_denied fs "
     "terminal terminal_kill cancel_streaming cancel_permission load list resume fork set_mode "
-    "set_config_option unknown_method extension big parallel elicitation content info meta errors"
+    "set_config_option unknown_method extension big parallel elicitation content info meta errors reconnect too_big"
 ).split()
+
+
+@contextlib.asynccontextmanager
+async def connected(client):
+    """The agent, and its process if it is one of this machine."""
+    if not command[0].startswith(("ws:", "wss:", "http:", "https:")):
+        async with acp.spawn_agent_process(
+            client,
+            command[0],
+            *command[1:],
+            env=dict(os.environ),
+            transport_kwargs={"stderr": None},
+            use_unstable_protocol=True,
+        ) as pair:
+            yield pair
+        return
+    if command[0].startswith("ws"):
+        from acp.ws import create_websocket_stream
+
+        transport = await create_websocket_stream(command[0])
+    else:
+        from acp.http import create_http_stream
+
+        transport = create_http_stream(command[0])
+    agent = acp.connect_to_agent(client, transport, use_unstable_protocol=True)
+    yield agent, None
+    await agent.close()
+
+
+@contextlib.asynccontextmanager
+async def again(client):
+    """A new connection. The old one may be broken in any way, and so may this one be at its end."""
+    async with contextlib.AsyncExitStack() as stack:
+        agent, _ = await stack.enter_async_context(connected(client))
+        await agent.initialize(protocol_version=1, client_capabilities=schema.ClientCapabilities())
+        await agent.authenticate(method_id="pass")
+        yield Scenarios(client, agent)
+        with contextlib.suppress(Exception):
+            await stack.aclose()
 
 
 async def main():
     client = InteropClient()
-    async with acp.spawn_agent_process(
-        client,
-        command[0],
-        *command[1:],
-        env=dict(os.environ),
-        transport_kwargs={"stderr": None},
-        use_unstable_protocol=True,
-    ) as (agent, process):
+    async with connected(client) as (agent, process):
         scenarios = Scenarios(client, agent)
         for name in SCENARIOS:
             if name in skip:
@@ -539,7 +620,7 @@ async def main():
             except Exception as error:
                 detail = getattr(error, "data", None)
                 show({"scenario": name, "error": f"{type(error).__name__}: {error} {detail or ''}"})
-    show({"end": process.returncode})
+    show({"end": process.returncode if process else None})
 
 
 asyncio.run(main())

@@ -1,4 +1,5 @@
 // The interop agent on the official TypeScript SDK. What each prompt does is written in ../README.md.
+// With `--http` it serves WebSocket and Streamable HTTP on a port, which it prints.
 import * as acp from "@agentclientprotocol/sdk/unstable";
 import { randomUUID } from "node:crypto";
 import { basename } from "node:path";
@@ -294,7 +295,7 @@ async function turn(ctx, s, signal) {
   }
 }
 
-acp
+export const agent = () => acp
   .agent({ name: "interop-agent" })
   .onRequest(methods.agent.initialize, () => ({
     protocolVersion: 1,
@@ -384,5 +385,18 @@ acp
   .onNotification(methods.agent.session.cancel, ({ params }) => sessions.get(params.sessionId)?.abort?.abort())
   .onRequest("_interop/echo", any, ({ params }) => params)
   .onNotification("_interop/note", any, () => void notes++)
-  .onRequest("_interop/notes", any, () => ({ count: notes }))
-  .connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+  .onRequest("_interop/notes", any, () => ({ count: notes }));
+
+if (process.argv[2] === "--http") {
+  const { AcpServer } = await import("@agentclientprotocol/sdk/experimental/server");
+  const node = await import("@agentclientprotocol/sdk/experimental/node");
+  const { createServer } = await import("node:http");
+  const { WebSocketServer } = await import("ws");
+  const acpServer = new AcpServer({ createAgent: agent });
+  const server = createServer(node.createNodeHttpHandler(acpServer));
+  server.on("upgrade", node.createNodeWebSocketUpgradeHandler(acpServer, new WebSocketServer({ noServer: true })));
+  server.listen(0, "127.0.0.1", () => console.log(server.address().port));
+} else if (basename(process.argv[1]) === "agent.mjs") {
+  // The router imports this file.
+  agent().connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+}

@@ -15,6 +15,11 @@ const find = (id) => {
   return s;
 };
 
+// Only what every agent takes: no media in prompts, no MCP servers.
+const refuse = (unsupported) => {
+  if (unsupported) throw RequestError.invalidParams();
+};
+
 class Session {
   id = randomUUID();
   open = true;
@@ -121,6 +126,7 @@ async function work(s, prompt, send, client, signal) {
 async function prompt({ params, client, signal }) {
   const s = find(params.sessionId);
   if (!s.open) throw RequestError.sessionNotFound(s.id);
+  refuse(params.prompt.some((block) => block.type !== "text" && block.type !== "resource_link"));
   const send = (update) => client.notify("session/update", { sessionId: s.id, update });
   const before = s.last;
   let done;
@@ -153,19 +159,26 @@ async function prompt({ params, client, signal }) {
 
 const cancel = (s) => [...(s?.waiting ?? [])].reverse().forEach((abort) => abort.abort());
 
-acp
+export const agentV2 = () => acp
   .agent({ name: "interop-agent" })
   .onRequest("initialize", () => ({
     protocolVersion: 2,
     info: { name: "interop-agent", version: "1.0.0" },
     capabilities: { session: {} },
   }))
-  .onRequest("session/new", ({ params }) => ({ sessionId: new Session(params.cwd).id }))
-  .onRequest("session/list", () => ({ sessions: [...sessions.values()].map((s) => ({ sessionId: s.id, cwd: s.cwd })) }))
+  .onRequest("session/new", ({ params }) => {
+    refuse(params.mcpServers?.length);
+    return { sessionId: new Session(params.cwd).id };
+  })
+  .onRequest("session/list", ({ params }) => {
+    refuse(params.cursor != null); // There is only one page.
+    const listed = [...sessions.values()].filter((s) => params.cwd == null || s.cwd === params.cwd);
+    return { sessions: listed.map((s) => ({ sessionId: s.id, cwd: s.cwd })) };
+  })
   .onRequest("session/resume", async ({ params, client }) => {
     const s = find(params.sessionId);
     const send = (update) => client.notify("session/update", { sessionId: s.id, update });
-    if (params.replayFrom && params.replayFrom.type !== "start") throw RequestError.invalidParams();
+    refuse(params.mcpServers?.length || (params.replayFrom && params.replayFrom.type !== "start"));
     if (params.replayFrom)
       for (const turn of s.history) {
         await send({ sessionUpdate: "user_message", messageId: randomUUID(), content: [text(turn.user)] });
@@ -185,5 +198,8 @@ acp
     return {};
   })
   .onRequest("session/prompt", prompt)
-  .onNotification("session/cancel", ({ params }) => cancel(sessions.get(params.sessionId)))
-  .connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+  .onNotification("session/cancel", ({ params }) => cancel(sessions.get(params.sessionId)));
+
+// The router imports this file.
+if (basename(process.argv[1]) === "agent_v2.mjs")
+  agentV2().connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));

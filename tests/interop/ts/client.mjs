@@ -1,8 +1,9 @@
-// The interop client on the official TypeScript SDK: `client.mjs [--skip a,b] -- AGENT ARGS…`.
+// The interop client on the official TypeScript SDK: `client.mjs [--skip a,b] -- AGENT ARGS…|URL`.
 // Runs every scenario of ../scenarios.json against the agent and prints what it saw, one JSON line per observation.
 import * as acp from "@agentclientprotocol/sdk/unstable";
 import { spawn } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
+import { connect as dial } from "node:net";
 import { basename, join } from "node:path";
 import { Readable, Writable } from "node:stream";
 
@@ -143,6 +144,15 @@ const texts = (events) => events.filter((e) => e.startsWith("text:")).map((e) =>
 const model = (r) => r.configOptions.map((o) => `${o.id}=${o.currentValue}`).join(",");
 const setup = (r) => ({ mode: r.modes.currentModeId, modes: r.modes.availableModes.map((m) => m.id), config: model(r) });
 
+// Sends a command to the proxy before the server, and waits until it is in force.
+const proxy = (line) =>
+  new Promise((resolve, reject) => {
+    const [host, port] = process.env.ATTACHE_INTEROP_CUT.split(":");
+    dial(Number(port), host).on("error", reject).on("close", resolve).end(`${line}\n`).resume();
+  });
+const outcome = (promise) => promise.then(() => "no error", () => "error");
+const reopen = (sessionId) => ({ sessionId, cwd, mcpServers: [] });
+
 function scenarios(agent) {
   const request = (method, params, options) => agent.request(method, params, options);
   const open = async (params = {}) => {
@@ -162,6 +172,9 @@ function scenarios(agent) {
   const fresh = async () => (await open()).sessionId;
 
   return {
+    request,
+    turn,
+    fresh,
     initialize: async (see) => {
       const r = await request(methods.agent.initialize, {
         protocolVersion: 1,
@@ -412,23 +425,95 @@ function scenarios(agent) {
   };
 }
 
-const child = spawn(command, rest, { stdio: ["pipe", "pipe", "inherit"] });
-const gone = new Promise((resolve) => child.on("exit", (exitCode) => resolve(exitCode)));
-const stream = acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
-await app.connectWith(stream, async (agent) => {
-  for (const [scenario, run] of Object.entries(scenarios(agent))) {
-    if (skip.has(scenario)) continue;
-    let timer;
-    const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error("timed out")), 20_000)));
+// A remote agent has no process here, and its exit code is unknown.
+let child = null;
+let gone = null;
+async function open() {
+  if (/^wss?:/.test(command)) {
+    const { createWebSocketStream } = await import("@agentclientprotocol/sdk/experimental/ws-client");
+    const { WebSocket } = await import("ws");
+    return createWebSocketStream(command, { WebSocket });
+  }
+  if (/^https?:/.test(command)) {
+    const { createHttpStream } = await import("@agentclientprotocol/sdk/experimental/http-client");
+    return createHttpStream(command);
+  }
+  child = spawn(command, rest, { stdio: ["pipe", "pipe", "inherit"] });
+  gone = new Promise((resolve) => child.on("exit", (exitCode) => resolve(exitCode)));
+  return acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
+}
+// Runs a part of a scenario on a new connection. How the connection ends does not matter: it may be cut. The pool of `fetch` may
+// still hold connections that were cut, so the beginning is tried again.
+async function again(run) {
+  for (let tries = 1; ; tries++) {
+    const stream = await open();
+    let begun = false;
+    const part = async (agent) => {
+      const next = scenarios(agent);
+      await next.request(methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {} });
+      await next.request(methods.agent.authenticate, { methodId: "pass" });
+      begun = true;
+      await run(next);
+    };
     try {
-      await Promise.race([run((check, got) => print({ scenario, check, got })), late]);
+      return await new Promise((resolve, reject) => {
+        app.connectWith(stream, (agent) => part(agent).then(resolve, reject)).catch(() => {});
+      });
     } catch (e) {
-      print({ scenario, error: `${e.message} ${JSON.stringify(e.data) ?? ""}` });
-    } finally {
-      clearTimeout(timer);
+      if (begun || tries === 5) throw e;
     }
   }
+}
+
+// The SDK does not connect again: each part has a connection of its own, and the session is resumed on it.
+async function reconnect(see) {
+  let id;
+  await again(async (next) => {
+    id = await next.fresh();
+    await next.turn(id, "say one");
+    await proxy("cut");
+  });
+  await again(async (next) => {
+    await next.request(methods.agent.session.resume, reopen(id));
+    see("between", (await next.turn(id, "count")).text);
+    const running = outcome(next.turn(id, "forever"));
+    await until(() => log(id).filter((e) => e.startsWith("text:tick")).length >= 3);
+    await proxy("cut");
+    see("during", await running);
+  });
+  await again(async (next) => {
+    await next.request(methods.agent.session.resume, reopen(id));
+    see("after", (await next.turn(id, "count")).text);
+    await proxy("cut at end_turn");
+    see("lost", await outcome(next.turn(id, "say two")));
+    // Returns when every connection has ended, so that none of them is taken from the pool of `fetch` for the next part.
+    await proxy("cut");
+  });
+  await again(async (next) => {
+    await next.request(methods.agent.session.resume, reopen(id));
+    see("once", (await next.turn(id, "count")).text);
+  });
+}
+
+async function report(scenario, run) {
+  if (skip.has(scenario)) return;
+  let timer;
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error("timed out")), 20_000)));
+  try {
+    await Promise.race([run((check, got) => print({ scenario, check, got })), late]);
+  } catch (e) {
+    print({ scenario, error: `${e.message} ${JSON.stringify(e.data) ?? ""}` });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const stream = await open();
+await app.connectWith(stream, async (agent) => {
+  const { request, turn, fresh, ...all } = scenarios(agent);
+  for (const [scenario, run] of Object.entries(all)) await report(scenario, run);
 });
-if (!child.stdin.destroyed) child.stdin.end();
+await report("reconnect", reconnect);
+if (child && !child.stdin.destroyed) child.stdin.end();
 print({ end: await gone });
 process.exit(0);

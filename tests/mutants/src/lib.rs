@@ -10,14 +10,37 @@
 //! checker, so a bug in either cannot hide here.
 //!
 //! - [`agent`](fn@agent): the prompt's text selects what it does in a turn, see `agent/intent.rs`.
+//! - [`server::proxy`]: stands before a conformant server and breaks its transport.
 //! - [`client`](fn@client): its action selects what it does, see `client/actions.rs`; it serves the agent meanwhile.
 
 pub mod agent;
 pub mod client;
 pub mod programs;
+pub mod server;
 
 pub use agent::agent;
 pub use client::client;
+
+/// Defines `variants` and `variants_v2` from the tables beside the file.
+macro_rules! variants {
+    () => {
+        /// Every variant in version 1, in the order of the rules.
+        pub fn variants() -> &'static [$crate::Variant] {
+            static VARIANTS: std::sync::LazyLock<Vec<$crate::Variant>> =
+                std::sync::LazyLock::new(|| $crate::Variant::table(include_str!("variants.txt")));
+            &VARIANTS
+        }
+
+        /// Every variant in version 2, in the order of the rules.
+        pub fn variants_v2() -> &'static [$crate::Variant] {
+            static VARIANTS: std::sync::LazyLock<Vec<$crate::Variant>> =
+                std::sync::LazyLock::new(|| $crate::Variant::table(include_str!("variants_v2.txt")));
+            &VARIANTS
+        }
+    };
+}
+
+use variants;
 
 /// A way to break a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]

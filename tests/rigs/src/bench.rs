@@ -12,7 +12,7 @@ mod scenarios;
 
 use measure::{Machine, Measured};
 use peers::Peer;
-use scenarios::{BUILD, SCENARIOS, Scenario};
+use scenarios::{BUILD, SCENARIOS, Scenario, Side};
 use std::path::PathBuf;
 
 const USAGE: &str = "usage: cargo xtask bench [OPTIONS]
@@ -111,7 +111,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     let places = Places::new();
     let tools = peers::build_tools(&places)?;
-    let peers = peers::prepare(&places, |name| options.wants_peer(name))?;
+    let is_served =
+        |scenario: &Scenario| scenario.side == Side::Server && options.wants_scenario(scenario.name);
+    let with_servers = SCENARIOS.iter().any(is_served);
+    let peers = peers::prepare(&places, |name| options.wants_peer(name), with_servers)?;
     let mut rows = Vec::new();
     {
         let _beside = options.machine.prepare(&tools)?;

@@ -4,9 +4,12 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "rigs report to a person")]
 
+pub mod agent_eval;
 pub mod bench;
 pub mod interop;
+pub mod nats;
 pub mod program_bench;
 pub mod real_model;
 pub mod repo;
 pub mod sandbox_bench;
+pub mod screen;

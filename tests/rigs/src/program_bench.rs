@@ -1,7 +1,7 @@
 //! `cargo xtask bench-program`: the program `attache` beside npm's `acpx`, on the same agent, in one run.
 //!
 //! The agent is this program itself, called in a hidden way: it answers what must be answered and streams as many updates as the prompt
-//! asks for. At the first byte that it receives it stops and tells us, so that what the client has used by then can be read.
+//! asks for. At the first byte that it receives it stops and reports, so that what the client has used by then can be read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ const USAGE: &str = "usage: cargo xtask bench-program [OPTIONS]
 
 /// The version that is compared with. It needs node 22.
 const ACPX: &str = "acpx@0.19.1";
-/// Where the agent tells that its first byte has come.
+/// Where the agent reports its first byte.
 const SOCKET: &str = "XTASK_BENCH_SOCKET";
 /// How much each update says.
 const LENGTH: usize = 32;

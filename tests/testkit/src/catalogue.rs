@@ -62,13 +62,13 @@ pub struct Field {
     pub ty: Type,
     /// Whether its absence refuses the object.
     pub required: bool,
-    /// What `null` does.
+    /// The meaning of `null`.
     pub null: Handling,
-    /// What a value of a wrong type does.
+    /// The effect of a value of a wrong type.
     pub bad: Handling,
-    /// What one malformed entry of a list does.
+    /// The effect of one malformed entry of a list.
     pub item: Handling,
-    /// What absence means, if it means a value.
+    /// The value that absence stands for.
     pub default: Option<Value>,
     /// Read and forgotten.
     pub drop: bool,
@@ -87,7 +87,7 @@ pub struct Variant {
     pub fields: Vec<Field>,
 }
 
-/// What `_meta` is on a type.
+/// The form of `_meta` on a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetaRule {
     /// An object, or absent.
@@ -114,11 +114,11 @@ pub enum Stability {
 pub enum Kind {
     /// Members only.
     Object,
-    /// A union told apart by a member.
+    /// A union distinguished by a member.
     Tagged {
         /// The member.
         tag: String,
-        /// What an unknown tag does.
+        /// The effect of an unknown tag.
         unknown: Handling,
         /// The variant of objects without a tag.
         untagged: Option<String>,
@@ -127,13 +127,13 @@ pub enum Kind {
         /// Members that an unknown variant must have.
         other: Vec<Field>,
     },
-    /// A union told apart by its shape.
+    /// A union distinguished by its shape.
     Untagged(Vec<Variant>),
     /// A string out of a list.
     Enum {
         /// The list.
         values: Vec<String>,
-        /// What another string does.
+        /// The effect of another string.
         unknown: Handling,
     },
     /// Anything that is a plain type.

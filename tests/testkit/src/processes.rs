@@ -1,4 +1,4 @@
-//! Who is there, by `/proc`: processes that a test has marked, and what state they are in.
+//! Processes that a test has marked, and their states, from `/proc`.
 
 use std::fs;
 use std::path::Path;
@@ -50,14 +50,14 @@ impl Mark {
         until(&format!("{count} processes with mark {}", self.0), || self.alive().len() == count);
     }
 
-    /// Nobody carries the mark.
+    /// Asserts that no process has the mark.
     #[track_caller]
     pub fn assert_none(&self) {
         let left = self.alive();
         assert!(left.is_empty(), "left behind: {left:?}");
     }
 
-    /// Waits until nobody carries the mark, for ends that nothing in this process can wait for.
+    /// Waits until no process has the mark, for processes that are not children of this one.
     #[track_caller]
     pub fn await_none(&self) {
         self.await_count(0);
@@ -69,7 +69,7 @@ fn pids() -> impl Iterator<Item = u32> {
     all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// Looks again and again, for some condition that the kernel does not tell us of, and gives up after a minute.
+/// Polls a condition that the kernel does not report, and gives up after a minute.
 #[track_caller]
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..12_000 {
@@ -95,7 +95,7 @@ pub fn await_state(pid: u32, letter: char) {
     until(&format!("process {pid} in state {letter}"), is_there);
 }
 
-/// Who started it, or took it over.
+/// The parent of a process.
 #[track_caller]
 pub fn parent(pid: u32) -> u32 {
     status(pid, "PPid").and_then(|parent| parent.parse().ok()).expect("no such process")

@@ -11,8 +11,13 @@ use crate::catalogue::Catalogue;
 pub type Reader = fn(&str) -> Result<String, String>;
 
 /// Reads a text as `T` and writes the value.
+///
+/// # Panics
+/// The reader of the usual form does not agree with `serde_json`.
 pub fn read_and_write<T: Serialize + DeserializeOwned>(text: &str) -> Result<String, String> {
-    written(serde_json::from_str::<T>(text))
+    let read = written(serde_json::from_str::<T>(text));
+    assert_eq!(written(attache_wire::from_text::<T>(text)), read, "{text}");
+    read
 }
 
 /// The types of one protocol version.

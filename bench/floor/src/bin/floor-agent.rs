@@ -70,7 +70,7 @@ fn turn(wire: &mut Stdio, calls: &mut Calls, prompt: &Prompt) -> io::Result<()> 
                 let _: Permission = calls.ask(wire, "session/request_permission", params)?;
             }
         }
-        Order::Nothing => {}
+        Order::Paced { .. } | Order::Nothing => {}
     }
     Ok(())
 }

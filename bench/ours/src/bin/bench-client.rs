@@ -1,6 +1,6 @@
 //! The bench client on attache. `--multi-thread` runs it on the runtime that a bare `#[tokio::main]` gives.
 
-use attache::client::{AgentHandle, Client, RequestContext, Event};
+use attache::client::{AgentHandle, Client, Event, Protocol, RequestContext};
 use attache::wire::v1::{PermissionOptionKind, ReadTextFileRequest};
 use attache::{Command, Error, Link, Result};
 use bench_probe::{Job, Meter, Report, Seen, proc};
@@ -26,10 +26,15 @@ async fn run(job: &Job) -> Result<String> {
     let command = Command::new(&job.agent[0]).args(&job.agent[1..]);
     let agent = Client::new()
         .info("bench", env!("CARGO_PKG_VERSION"))
+        .protocol(if bench_probe::protocol() == 2 { Protocol::V2 } else { Protocol::V1 })
         .read_files(async |_: RequestContext, _: ReadTextFileRequest| Ok("hello from the file".to_owned()))
         .connect(Link::command(command)?)
         .await?;
-    let report = if job.mode == "rtt" { round_trips(job, &agent).await } else { turn(job, &agent).await };
+    let report = match job.mode.as_str() {
+        "rtt" => round_trips(job, &agent).await,
+        "turns" => turns(job, &agent).await,
+        _ => turn(job, &agent).await,
+    };
     agent.shutdown().await;
     Ok(report?.finish())
 }
@@ -40,6 +45,20 @@ async fn round_trips(job: &Job, agent: &AgentHandle) -> Result<Report> {
     for _ in 0..job.n() {
         let start = Instant::now();
         agent.new_session("/tmp").await?;
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(meter.stop(job, &Seen::default()).times(&mut times))
+}
+
+async fn turns(job: &Job, agent: &AgentHandle) -> Result<Report> {
+    let mut session = agent.new_session("/tmp").await?;
+    let mut times = Vec::with_capacity(job.n());
+    let meter = Meter::start();
+    for _ in 0..job.n() {
+        let start = Instant::now();
+        let mut turn = session.prompt("nothing").await?;
+        while turn.next().await?.is_some() {}
+        drop(turn);
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     Ok(meter.stop(job, &Seen::default()).times(&mut times))

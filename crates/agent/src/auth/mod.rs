@@ -37,7 +37,8 @@ impl Logins {
         Logins { models, keys, notifier: ModelChangeNotifier::default() }
     }
 
-    /// CONF-16: notifies open sessions when the list of models changes.
+    /// Notifies open sessions when the list of models changes.
+    // CONF-16
     pub(crate) fn with_notifier(self, notifier: ModelChangeNotifier) -> Self {
         Logins { notifier, ..self }
     }
@@ -106,7 +107,8 @@ fn has_key(provider: &Provider) -> bool {
     provider.key.is_some() || !provider.headers.is_empty()
 }
 
-/// AUTH-25: for display, without the key.
+/// For display, without the key.
+// AUTH-25
 fn label(provider: &Provider) -> String {
     let from = match &provider.key_source {
         KeySource::Env(name) => name.as_str(),
@@ -165,7 +167,8 @@ impl Auth for Logins {
             AuthMethodEnvVar::new(id, format!("{}: API key", provider.name), vars).into()
         });
         let text = "Searches again for stored keys and for model servers on this machine";
-        let search = AuthMethodAgent::new(LOOK_AGAIN, "Look again").description(Some(text.to_owned()));
+        let search = AuthMethodAgent::new(LOOK_AGAIN, "Rescan for keys and local models")
+            .description(Some(text.to_owned()));
         logins.chain(variables).chain([search.into()]).collect()
     }
 

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use attache_host::bounded::{FinalLink, read_text_bounded};
 
+use crate::front_matter;
+
 /// The most commands that are announced.
 const MAX_COMMANDS: usize = 100;
 /// The largest file.
@@ -72,15 +74,8 @@ fn read(path: &Path, name: &str) -> Option<CustomCommand> {
 
 fn parse(name: &str, text: &str) -> CustomCommand {
     let text = text.replace("\r\n", "\n");
-    let (head, body) = match text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n")) {
-        Some((head, body)) => (head, body),
-        None => ("", text.as_str()),
-    };
-    let value = |key: &str| {
-        let line = head.lines().find_map(|line| line.split_once(':').filter(|(name, _)| name.trim() == key));
-        line.map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned())
-            .filter(|value| !value.is_empty())
-    };
+    let (head, body) = front_matter::split(&text);
+    let value = |key: &str| front_matter::value(head, key);
     let body = body.trim().to_owned();
     let first =
         body.lines().find(|line| !line.trim().is_empty()).map(|line| line.trim_start_matches('#').trim());

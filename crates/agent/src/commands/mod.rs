@@ -21,17 +21,18 @@ const COMMANDS: &[BuiltinCommand] = &[
     BuiltinCommand {
         name: "compact",
         about: "Replace the conversation with a summary",
-        hint: Some("what to keep"),
+        hint: Some("[FOCUS]"),
     },
     BuiltinCommand {
         name: "review",
         about: "Review uncommitted changes, or what you name",
-        hint: Some("what to review"),
+        hint: Some("[WHAT]"),
     },
+    BuiltinCommand { name: "plan", about: "Switch to plan mode and plan something", hint: Some("[WHAT]") },
     BuiltinCommand {
-        name: "plan",
-        about: "Switch to plan mode and plan something",
-        hint: Some("what to plan"),
+        name: "context",
+        about: "Show what fills the model's window, and the tokens so far",
+        hint: None,
     },
     BuiltinCommand { name: "undo", about: "Revert the file changes of the last turn", hint: None },
 ];
@@ -44,11 +45,14 @@ pub(crate) enum SlashCommand {
     Plan(String),
     /// Summarize the conversation, with a focus.
     Compact(String),
+    /// Show what fills the model's window.
+    Context,
     /// Revert the file changes of the last turn.
     Undo,
 }
 
-/// CMD-04, CMD-05. CMD-06: an unknown command is plain text.
+/// An unknown command is plain text.
+// CMD-04, CMD-05, CMD-06
 pub(crate) fn find(session: &SessionState, name: &str, input: &str) -> Option<SlashCommand> {
     match name {
         "init" => Some(SlashCommand::Prompt(INIT.to_owned())),
@@ -56,12 +60,14 @@ pub(crate) fn find(session: &SessionState, name: &str, input: &str) -> Option<Sl
         "review" => Some(SlashCommand::Prompt(format!("{REVIEW}Review this: {input}"))),
         "compact" => Some(SlashCommand::Compact(input.to_owned())),
         "plan" => Some(SlashCommand::Plan(input.to_owned())),
+        "context" => Some(SlashCommand::Context),
         "undo" => Some(SlashCommand::Undo),
         name => custom::find(&files(session), name).map(|command| SlashCommand::Prompt(command.fill(input))),
     }
 }
 
-/// CMD-01, CMD-03: the commands to announce. Built-in ones come first and cannot be replaced.
+/// The commands to announce. Built-in ones come first and cannot be replaced.
+// CMD-01, CMD-03
 pub(crate) fn available(session: &SessionState) -> Vec<AvailableCommand> {
     let own = COMMANDS.iter().map(|command| announce(command.name, command.about, command.hint));
     let custom = custom::all(&files(session));

@@ -17,8 +17,8 @@ use super::http::StreamableHttp;
 use super::limits::STDERR_LINE_BYTES;
 use super::sse::SseTransport;
 use super::stdio::StdioTransport;
-use crate::http::{Http, check_url};
 use crate::text::clip;
+use attache_http::client::{HttpClient, check_url};
 
 /// The other end of a connection.
 pub(super) enum Remote {
@@ -47,7 +47,7 @@ type Service = RunningService<RoleClient, McpClient>;
 pub(super) async fn connect(
     config: &McpServer,
     cwd: &Path,
-    http: &Http,
+    http: &HttpClient,
     client: McpClient,
 ) -> Result<(Service, Remote), String> {
     match config {
@@ -71,7 +71,8 @@ pub(super) async fn connect(
     }
 }
 
-/// MCP-02: every agent can start programs.
+/// Every agent can start programs.
+// MCP-02
 async fn start(program: &McpServerStdio, cwd: &Path, client: McpClient) -> Result<(Service, Remote), String> {
     let mut command = Command::new(&program.command).args(&program.args).current_dir(cwd);
     // The keys in our environment are for models; a server gets only those that the client gives

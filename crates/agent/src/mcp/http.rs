@@ -17,8 +17,8 @@ use sse_stream::{Error as SseError, Sse};
 
 use super::limits::MESSAGE_BYTES;
 use super::stdio::{failure, too_long};
-use crate::http::lines::{Sse as SseReader, SseEvent, TooLong};
-use crate::http::{Body, Http, HttpError, Request, Response};
+use attache_http::client::sse::{Sse as SseReader, SseEvent, TooLong};
+use attache_http::client::{Body, ErrorKind, HttpClient, HttpError, Request, Response};
 
 type Error = StreamableHttpError<HttpError>;
 type Events = Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>>;
@@ -26,12 +26,12 @@ type Events = Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>>;
 /// The HTTP client of rmcp's transport.
 #[derive(Clone)]
 pub(super) struct StreamableHttp {
-    http: Http,
+    http: HttpClient,
     headers: Arc<Vec<(String, String)>>,
 }
 
 impl StreamableHttp {
-    pub(super) fn new(http: Http, headers: Vec<(String, String)>) -> Self {
+    pub(super) fn new(http: HttpClient, headers: Vec<(String, String)>) -> Self {
         StreamableHttp { http, headers: Arc::new(headers) }
     }
 
@@ -43,7 +43,7 @@ impl StreamableHttp {
         session: Option<&str>,
         extra: Vec<(String, String)>,
     ) -> Result<Response, Error> {
-        let mut request = Request { method: method.to_owned(), body, ..Request::get(uri) };
+        let mut request = Request { method: method.to_owned(), body: body.into(), ..Request::get(uri) };
         request.headers.push(("accept".into(), "application/json, text/event-stream".into()));
         request.headers.extend(session.map(|session| ("mcp-session-id".to_owned(), session.to_owned())));
         request.headers.extend(extra);
@@ -89,7 +89,7 @@ impl StreamableHttpClient for StreamableHttp {
         }
         let status = response.status;
         let body = match (response.body.bytes(MESSAGE_BYTES).await, request) {
-            (Err(HttpError::TooLong), Some(id)) => {
+            (Err(error), Some(id)) if error.kind() == ErrorKind::TooLong => {
                 return Ok(StreamableHttpPostResponse::Json(failure(id, too_long()), session));
             }
             (body, _) => body.map_err(StreamableHttpError::Client)?,
@@ -168,14 +168,13 @@ impl EventStream {
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<SseEvent, HttpError>>> {
         while !self.ended {
-            match self.reader.next() {
+            match self.reader.next_event() {
                 Ok(Some(event)) => return Poll::Ready(Some(Ok(event))),
                 Ok(None) => {}
-                Err(TooLong) => return self.refuse(),
+                Err(error) => return self.refuse(&error),
             }
             match ready!(self.body.poll_chunk(cx)) {
-                Ok(Some(chunk)) if self.reader.push(&chunk).is_err() => return self.refuse(),
-                Ok(Some(_)) => {}
+                Ok(Some(chunk)) => self.reader.push(&chunk),
                 Ok(None) => self.ended = true,
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
@@ -184,10 +183,10 @@ impl EventStream {
     }
 
     /// Ends the stream with an error for the request whose response is too long.
-    fn refuse(&mut self) -> Poll<Option<Result<SseEvent, HttpError>>> {
+    fn refuse(&mut self, error: &TooLong) -> Poll<Option<Result<SseEvent, HttpError>>> {
         self.ended = true;
-        let (why, partial) = (too_long(), self.reader.partial());
-        let id = match Frame::parse_head(partial.trim_start().as_bytes(), &why) {
+        let why = too_long();
+        let id = match Frame::parse_head(error.head.trim_start().as_bytes(), &why) {
             Frame::Response { id: Id::Int(id), .. } => Some(id),
             _ => self.request,
         };

@@ -29,8 +29,8 @@ use attache::wire::v1::McpServer;
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
-use crate::http::Http;
 use crate::tools::AnyTool;
+use attache_http::client::HttpClient;
 use server::Server;
 
 /// The time limit for a connection and its list of tools.
@@ -51,7 +51,7 @@ pub(crate) struct ServerTools {
 
 impl Servers {
     /// Connects to servers in the background.
-    pub(crate) fn connect(configs: Vec<McpServer>, cwd: PathBuf, http: Http) -> Servers {
+    pub(crate) fn connect(configs: Vec<McpServer>, cwd: PathBuf, http: HttpClient) -> Servers {
         let (done, ready) = watch::channel(configs.is_empty().then(ServerTools::default));
         if !configs.is_empty() {
             tokio::spawn(async move {
@@ -76,7 +76,7 @@ impl Servers {
     }
 }
 
-async fn connect_all(configs: Vec<McpServer>, cwd: PathBuf, http: Http) -> ServerTools {
+async fn connect_all(configs: Vec<McpServer>, cwd: PathBuf, http: HttpClient) -> ServerTools {
     let mut found = ServerTools::default();
     let tasks: Vec<_> = configs
         .into_iter()

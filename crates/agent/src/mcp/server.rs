@@ -17,8 +17,8 @@ use tokio::sync::Mutex;
 use super::elicitation::{ActiveCalls, McpClient};
 use super::limits::{CURSOR_BYTES, ERROR_BYTES, LIST_BYTES, LIST_ENTRIES, LIST_PAGES};
 use super::{CONNECT_TIMEOUT, connect};
-use crate::http::Http;
 use crate::text::clip;
+use attache_http::client::HttpClient;
 
 /// The time limit of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -27,7 +27,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(300);
 pub(super) struct Server {
     config: McpServer,
     cwd: PathBuf,
-    http: Http,
+    http: HttpClient,
     /// The running calls, whose turns can ask the user.
     calls: Arc<ActiveCalls>,
     connection: Mutex<Option<Arc<Connection>>>,
@@ -55,7 +55,7 @@ macro_rules! list_pages {
 }
 
 impl Server {
-    pub(super) fn new(config: McpServer, cwd: PathBuf, http: Http) -> Self {
+    pub(super) fn new(config: McpServer, cwd: PathBuf, http: HttpClient) -> Self {
         Server { config, cwd, http, calls: Arc::default(), connection: Mutex::new(None) }
     }
 

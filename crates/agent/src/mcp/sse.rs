@@ -5,12 +5,12 @@ use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
 use super::http::EventStream;
-use crate::http::lines::SseEvent;
-use crate::http::{Http, HttpError, Request, absolute, same_server};
+use attache_http::client::sse::SseEvent;
+use attache_http::client::{HttpClient, HttpError, Request, absolute, same_server};
 
 /// A transport over server-sent events.
 pub(super) struct SseTransport {
-    http: Http,
+    http: HttpClient,
     headers: Vec<(String, String)>,
     /// The URL for requests.
     post: String,
@@ -18,7 +18,11 @@ pub(super) struct SseTransport {
 }
 
 impl SseTransport {
-    pub(super) async fn open(http: Http, url: &str, headers: Vec<(String, String)>) -> Result<Self, String> {
+    pub(super) async fn open(
+        http: HttpClient,
+        url: &str,
+        headers: Vec<(String, String)>,
+    ) -> Result<Self, String> {
         let mut request = Request::get(url).header("accept", "text/event-stream");
         request.headers.extend(headers.iter().cloned());
         let response = http.send(request).await.map_err(|error| error.to_string())?;

@@ -120,6 +120,7 @@ impl CatalogEntry {
             thinking: self.thinking,
             tools: true,
             price: self.price.map(|(input, output)| Price::with_usual_cache(input, output)),
+            prompt: None,
         }
     }
 }
@@ -138,6 +139,7 @@ fn unknown(provider: &str, id: &str) -> ModelInfo {
         thinking: provider == "openrouter",
         tools: true,
         price: None,
+        prompt: None,
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::provider::Provider;
 use super::{Api, ModelInfo, catalog, settings};
-use crate::http::{Http, Request};
+use attache_http::client::{HttpClient, Request};
 
 /// The most bytes of a list.
 const MAX_LIST: usize = 4 * 1024 * 1024;
@@ -19,7 +19,7 @@ const MAX_WINDOW: u64 = 32_768;
 
 /// Asks all providers in parallel for their models. No key is sent, because another program may
 /// listen on the port.
-pub(super) async fn models(http: &Http, providers: &[Provider], limit: Duration) -> Vec<ModelInfo> {
+pub(super) async fn models(http: &HttpClient, providers: &[Provider], limit: Duration) -> Vec<ModelInfo> {
     let asked =
         providers.iter().map(|provider| {
             let (http, provider) = (http.clone(), provider.clone());
@@ -48,7 +48,7 @@ async fn in_parallel<T: Default + Send + 'static>(
     results
 }
 
-async fn of(http: &Http, provider: &Provider) -> Option<Vec<ModelInfo>> {
+async fn of(http: &HttpClient, provider: &Provider) -> Option<Vec<ModelInfo>> {
     let root = provider.base_url.trim_end_matches("/v1");
     if provider.api == Api::Ollama {
         return ollama(http, provider, root).await;
@@ -168,7 +168,7 @@ struct OllamaModel {
     model_info: Map<String, Value>,
 }
 
-async fn ollama(http: &Http, provider: &Provider, root: &str) -> Option<Vec<ModelInfo>> {
+async fn ollama(http: &HttpClient, provider: &Provider, root: &str) -> Option<Vec<ModelInfo>> {
     let tags: OllamaTags = ask(http, Request::get(format!("{root}/api/tags"))).await?;
     let details = tags.models.iter().map(|tag| {
         let request = Request::post_json(format!("{root}/api/show"), &json!({ "model": tag.name }));
@@ -200,7 +200,7 @@ impl OllamaModel {
     }
 }
 
-async fn ask<T: DeserializeOwned>(http: &Http, request: Request) -> Option<T> {
+async fn ask<T: DeserializeOwned>(http: &HttpClient, request: Request) -> Option<T> {
     let mut response = http.send(request).await.ok()?;
     let body = response.body.bytes(MAX_LIST).await.ok()?;
     (response.status == 200).then(|| serde_json::from_slice(&body).ok())?

@@ -121,6 +121,10 @@ impl fmt::Display for ModelError {
             (ErrorKind::RateLimited, ..) => {
                 ("too many requests: ", "try again later or choose another model")
             }
+            // Providers say little more than that.
+            (ErrorKind::Overloaded, ..) if self.message.to_ascii_lowercase().contains("overloaded") => {
+                return f.write_str("the provider is overloaded; try again later or choose another model");
+            }
             (ErrorKind::Overloaded, ..) => {
                 ("the provider is overloaded: ", "try again later or choose another model")
             }
@@ -337,6 +341,8 @@ mod tests {
                 (kind, message, is_retryable)
             );
         }
+        let busy = read(529, r#"{"error":{"message":"The model is overloaded, try again later"}}"#);
+        assert_eq!(busy.to_string(), "the provider is overloaded; try again later or choose another model");
         assert_eq!((read(404, "").status, read(400, "safety").kind), (Some(404), ErrorKind::Refused));
     }
 

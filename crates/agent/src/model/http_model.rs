@@ -10,8 +10,8 @@ use super::api::Decoder;
 use super::error::tidy;
 use super::provider::{Provider, Providers};
 use super::{ErrorKind, Event, Events, Model, ModelError, ModelInfo, Request, Stream};
-use crate::http::lines::{Lines, Sse, TooLong};
-use crate::http::{self, Http, HttpError};
+use attache_http::client::sse::{Lines, Sse, TooLong};
+use attache_http::client::{self as http, ErrorKind as HttpErrorKind, HttpClient, HttpError};
 
 /// Time limits and retries of requests to models.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ impl Default for Timeouts {
 pub(super) struct HttpModel {
     pub(super) info: ModelInfo,
     pub(super) providers: Providers,
-    pub(super) http: Http,
+    pub(super) http: HttpClient,
     pub(super) timeouts: Timeouts,
 }
 
@@ -72,6 +72,13 @@ impl Model for HttpModel {
                 return Stream::failed(ModelError::new(ErrorKind::Auth, message));
             }
         };
+        let sampling = provider.sampling_of(&self.info);
+        let request = Request {
+            temperature: request.temperature.or(sampling.temperature),
+            max_output: request.max_output.or(sampling.max_tokens),
+            web_search: request.web_search && provider.web_search,
+            ..request
+        };
         if !provider.is_ready() {
             let message = format!("no key for {}, see {}", provider.name, provider.key_vars.join(" or "));
             return Stream::failed(ModelError::new(ErrorKind::Auth, message));
@@ -88,7 +95,7 @@ impl Model for HttpModel {
 /// A request until it is answered or has failed.
 struct Exchange {
     info: ModelInfo,
-    http: Http,
+    http: HttpClient,
     timeouts: Timeouts,
     provider: Provider,
     request: Request,
@@ -163,7 +170,7 @@ impl Exchange {
                 Some(bytes) => framing.push(bytes),
                 None => framing.finish(),
             };
-            let messages = messages.map_err(|TooLong| ModelError::protocol("a message is too long"))?;
+            let messages = messages.map_err(|error| ModelError::protocol(error.to_string()))?;
             let done = self.decode(&mut decoder, &messages).await?;
             if done || chunk.is_none() {
                 if !done && !decoder.is_complete() {
@@ -221,8 +228,10 @@ impl Exchange {
 
     fn unreachable(&self, error: HttpError) -> ModelError {
         match error {
-            HttpError::Invalid(_) => ModelError::new(ErrorKind::Other, error.to_string()),
-            HttpError::Connect(_) if self.provider.is_local() => {
+            _ if error.kind() == HttpErrorKind::Invalid => {
+                ModelError::new(ErrorKind::Other, error.to_string())
+            }
+            _ if error.is_connect() && self.provider.is_local() => {
                 ModelError::new(ErrorKind::Network, format!("{error}; is {} running?", self.provider.name))
             }
             error => ModelError::network(error.to_string()),
@@ -281,16 +290,20 @@ impl Framing {
         let mut messages = Vec::new();
         match self {
             Framing::Events(sse) => {
-                sse.push(bytes)?;
-                while let Some(event) = sse.next()? {
+                sse.push(bytes);
+                while let Some(event) = sse.next_event()? {
                     messages.push(event.data);
                 }
             }
             Framing::Lines(lines) => {
-                lines.push(bytes)?;
-                messages.extend(std::iter::from_fn(|| lines.next()));
+                lines.push(bytes);
+                while let Some(line) = lines.next_line()? {
+                    messages.push(String::from_utf8_lossy(line).into_owned());
+                }
             }
-            Framing::Whole(all) if all.len() + bytes.len() > MAX_WHOLE => return Err(TooLong),
+            Framing::Whole(all) if all.len() + bytes.len() > MAX_WHOLE => {
+                return Err(TooLong { head: String::new() });
+            }
             Framing::Whole(all) => all.extend_from_slice(bytes),
         }
         Ok(messages)
@@ -299,7 +312,7 @@ impl Framing {
     fn finish(&mut self) -> Result<Vec<String>, TooLong> {
         let rest = match self {
             Framing::Events(sse) => sse.finish()?.map(|event| event.data),
-            Framing::Lines(lines) => lines.finish(),
+            Framing::Lines(lines) => lines.finish().map(|line| String::from_utf8_lossy(&line).into_owned()),
             Framing::Whole(all) => Some(String::from_utf8_lossy(all).into_owned()),
         };
         Ok(rest.into_iter().collect())

@@ -25,9 +25,19 @@ pub struct ModelInfo {
     pub tools: bool,
     /// Its price, if known.
     pub price: Option<Price>,
+    /// The user's instructions for this model.
+    pub prompt: Option<String>,
 }
 
+/// The largest window that counts as small.
+const SMALL_WINDOW: u64 = 16 << 10;
+
 impl ModelInfo {
+    /// Whether the window is so small that prompt and tools have to be short.
+    pub(crate) fn has_small_window(&self) -> bool {
+        self.window <= SMALL_WINDOW
+    }
+
     /// The name for [`Models::open`](super::Models::open), `provider/id`.
     pub fn spec(&self) -> String {
         match self.provider.as_str() {

@@ -24,6 +24,10 @@ pub struct Request {
     pub thinking: Thinking,
     /// The most tokens of the response; `None` for the model's own limit.
     pub max_output: Option<u32>,
+    /// How random the response is; `None` for the provider's default.
+    pub temperature: Option<f64>,
+    /// Whether the model may search the web with the provider's own tool. The provider's settings must allow it too.
+    pub web_search: bool,
     /// The same for all requests of one conversation, so that a provider finds its cache again.
     pub cache_key: Option<String>,
 }
@@ -218,8 +222,16 @@ impl Message {
     }
 }
 
+impl ToolSpec {
+    /// An estimate of its size in bytes; about four of them make a token.
+    pub(crate) fn size(&self) -> usize {
+        self.name.len() + self.about.len() + self.schema.to_string().len()
+    }
+}
+
 impl Part {
-    fn size(&self) -> usize {
+    /// An estimate of its size in bytes; about four of them make a token.
+    pub(crate) fn size(&self) -> usize {
         match self {
             Part::Text(text) | Part::Thought { text, .. } => text.len(),
             Part::Call(call) => call.name.len() + call.arguments.to_string().len(),
@@ -228,6 +240,11 @@ impl Part {
             Part::Image { .. } | Part::Audio { .. } => 6000,
         }
     }
+}
+
+/// An estimate of the tokens in this many bytes.
+pub(crate) fn estimate_tokens(bytes: usize) -> u64 {
+    bytes as u64 / 4
 }
 
 /// The text parts among these, joined.

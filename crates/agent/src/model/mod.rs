@@ -32,11 +32,11 @@ pub use event::{Event, Events, InvalidCall, Stop, Stream, Usage};
 pub use http_model::Timeouts;
 pub use info::{ModelInfo, Price};
 pub use key::Key;
-pub(crate) use message::text_of;
 pub use message::{Message, Part, Request, Role, Thinking, ToolCall, ToolSpec};
+pub(crate) use message::{estimate_tokens, text_of};
 pub use models::Models;
 pub(crate) use normalize::complete_calls;
-pub use provider::{KeySource, Provider, Providers};
+pub use provider::{KeySource, PriceSettings, Provider, Providers, Sampling};
 pub use response::Response;
 pub use settings::Settings;
 

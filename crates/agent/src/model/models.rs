@@ -8,7 +8,7 @@ use super::provider::{Provider, Providers};
 use super::script::Scripted;
 use super::settings::Settings;
 use super::{Api, Model, ModelInfo, catalog, discovery};
-use crate::http::Http;
+use attache_http::client::HttpClient;
 use parking_lot::RwLock;
 
 /// The models on offer. Clones are cheap and share their state.
@@ -20,7 +20,7 @@ struct Inner {
     /// Models of servers on this machine.
     discovered: RwLock<Vec<ModelInfo>>,
     configured: Option<String>,
-    http: Http,
+    http: HttpClient,
     timeouts: Timeouts,
 }
 
@@ -29,7 +29,7 @@ impl Models {
     pub fn new(settings: &Settings) -> Result<Self, String> {
         let http = match &settings.http {
             Some(http) => http.clone(),
-            None => Http::from_env().map_err(|error| error.to_string())?,
+            None => HttpClient::from_env().map_err(|error| error.to_string())?,
         };
         Ok(Models(Arc::new(Inner {
             providers: Providers::new(settings.providers.clone()),
@@ -63,7 +63,7 @@ impl Models {
         *self.0.discovered.write() = found;
     }
 
-    pub(crate) fn http(&self) -> &Http {
+    pub(crate) fn http(&self) -> &HttpClient {
         &self.0.http
     }
 
@@ -102,10 +102,15 @@ impl Models {
         if let Some(file) = spec.strip_prefix("script:") {
             return Ok(Arc::new(Scripted::open(Path::new(file))?));
         }
-        let info = self.find(spec)?;
+        let mut info = self.find(spec)?;
         let Some(provider) = self.0.providers.get(&info.provider) else {
             return Err(unknown(spec));
         };
+        let sampling = provider.sampling_of(&info);
+        info.window = sampling.window.unwrap_or(info.window);
+        info.max_output = sampling.max_tokens.unwrap_or(info.max_output);
+        info.price = sampling.price.apply(info.price);
+        info.prompt = provider.prompt_of(&info.id);
         if !provider.enabled {
             return Err(format!(
                 "the provider `{}` is disabled; enable it or choose another model",

@@ -1,10 +1,11 @@
 //! Providers of models, from settings, environment and client.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Api, Key};
-use crate::http;
+use super::{Api, Key, ModelInfo, Price};
+use attache_http::proxy::is_loopback;
 use parking_lot::RwLock;
 
 /// A provider of models.
@@ -32,6 +33,107 @@ pub struct Provider {
     pub key_vars: Vec<String>,
     /// How long it may be silent; `None` for the default.
     pub timeout: Option<Duration>,
+    /// How its models answer.
+    pub sampling: Sampling,
+    /// The same for single models, by id.
+    pub model_sampling: BTreeMap<String, Sampling>,
+    /// Whether its models may search the web with the provider's own tool, if its protocol has one.
+    pub web_search: bool,
+    /// Instructions for its models, by id; those under the empty id are for all others.
+    pub prompts: BTreeMap<String, String>,
+}
+
+/// How a model answers and what it costs. What is `None` is up to the provider.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sampling {
+    /// How random answers are, from 0.
+    pub temperature: Option<f64>,
+    /// The most tokens of a response.
+    pub max_tokens: Option<u32>,
+    /// The tokens of a conversation, if the server reports them wrongly or not at all.
+    pub window: Option<u64>,
+    /// Prices in the place of the known ones.
+    pub price: PriceSettings,
+}
+
+/// Prices in US dollars per million tokens. What is `None` is the known price of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PriceSettings {
+    /// Input.
+    pub input: Option<f64>,
+    /// Output.
+    pub output: Option<f64>,
+    /// Input from a cache; a tenth of the input's price if that one is set.
+    pub cache_read: Option<f64>,
+    /// Input written to a cache; a quarter more than the input's price if that one is set.
+    pub cache_write: Option<f64>,
+}
+
+impl PriceSettings {
+    /// Sets a price; `false` if there is none of that name.
+    fn set(&mut self, field: &str, value: &str) -> Result<bool, String> {
+        let price = match field {
+            "input" => &mut self.input,
+            "output" => &mut self.output,
+            "cache_read" => &mut self.cache_read,
+            "cache_write" => &mut self.cache_write,
+            _ => return Ok(false),
+        };
+        let dollars = value.parse().ok().filter(|dollars: &f64| dollars.is_finite() && *dollars >= 0.0);
+        let wrong = || format!("`{value}` is not a price in dollars per million tokens");
+        *price = Some(dollars.ok_or_else(wrong)?);
+        Ok(true)
+    }
+
+    /// These prices, and `other` where there is none.
+    fn or(self, other: PriceSettings) -> Self {
+        PriceSettings {
+            input: self.input.or(other.input),
+            output: self.output.or(other.output),
+            cache_read: self.cache_read.or(other.cache_read),
+            cache_write: self.cache_write.or(other.cache_write),
+        }
+    }
+
+    /// The price of a model whose known price is `known`; `None` if input or output has none.
+    pub(super) fn apply(&self, known: Option<Price>) -> Option<Price> {
+        let input = self.input.or(known.map(|known| known.input))?;
+        let output = self.output.or(known.map(|known| known.output))?;
+        let usual = Price::with_usual_cache(input, output);
+        let base = known.filter(|_| self.input.is_none()).unwrap_or(usual);
+        Some(Price {
+            input,
+            output,
+            cache_read: self.cache_read.unwrap_or(base.cache_read),
+            cache_write: self.cache_write.unwrap_or(base.cache_write),
+        })
+    }
+}
+
+/// The temperature of models on this machine: with their usual ones they write broken tool calls.
+const LOCAL_TEMPERATURE: f64 = 0.2;
+
+impl Sampling {
+    /// Sets a field; `false` if there is none of that name.
+    pub(super) fn set(&mut self, field: &str, value: &str) -> Result<bool, String> {
+        let value = value.trim();
+        let whole = || value.parse::<u32>().ok().filter(|tokens| *tokens > 0);
+        let tokens = || whole().ok_or_else(|| format!("`{value}` is not a number of tokens"));
+        match field {
+            "temperature" => {
+                let temperature = value.parse().ok().filter(|value| (0.0..=2.0).contains(value));
+                let wrong = || format!("`{value}` is not a number from 0 to 2");
+                self.temperature = Some(temperature.ok_or_else(wrong)?);
+            }
+            "max_tokens" => self.max_tokens = Some(tokens()?),
+            "window" => self.window = Some(tokens()?.into()),
+            field => {
+                let price = field.strip_prefix("price.");
+                return price.map_or(Ok(false), |price| self.price.set(price, value));
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// Where a key is from.
@@ -63,7 +165,34 @@ impl Provider {
             enabled: true,
             key_vars: Vec::new(),
             timeout: None,
+            sampling: Sampling::default(),
+            model_sampling: BTreeMap::new(),
+            web_search: false,
+            prompts: BTreeMap::new(),
         }
+    }
+
+    /// How a model answers: its own settings, then those of the provider, then the defaults for models on this machine.
+    pub(super) fn sampling_of(&self, info: &ModelInfo) -> Sampling {
+        let own = self.model_sampling.get(&info.id).copied().unwrap_or_default();
+        let is_local = self.is_local();
+        Sampling {
+            temperature: own
+                .temperature
+                .or(self.sampling.temperature)
+                .or_else(|| is_local.then_some(LOCAL_TEMPERATURE)),
+            max_tokens: own
+                .max_tokens
+                .or(self.sampling.max_tokens)
+                .or_else(|| is_local.then_some(info.max_output)),
+            window: own.window.or(self.sampling.window),
+            price: own.price.or(self.sampling.price),
+        }
+    }
+
+    /// The user's instructions for a model.
+    pub(super) fn prompt_of(&self, model: &str) -> Option<String> {
+        self.prompts.get(model).or_else(|| self.prompts.get("")).cloned()
     }
 
     /// Whether it is enabled, and has a key or needs none.
@@ -79,7 +208,7 @@ impl Provider {
             Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
             None => authority.split(':').next().unwrap_or_default(),
         };
-        http::is_loopback(host)
+        is_loopback(host)
     }
 
     /// Masks this provider's secrets in a text.

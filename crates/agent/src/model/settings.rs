@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::http_model::Timeouts;
 use super::provider::{KeySource, Provider};
 use super::{Api, Key};
-use crate::http::{self, Http};
+use attache_http::client::{self as http, HttpClient};
 
 /// Settings of models and providers.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub struct Settings {
     /// Time limits and retries.
     pub timeouts: Timeouts,
     /// The HTTP client; `None` for the environment's proxies and certificates.
-    pub http: Option<Http>,
+    pub http: Option<HttpClient>,
 }
 
 /// A built-in provider.
@@ -113,8 +113,8 @@ impl Settings {
     }
 
     /// Applies one setting of a provider: `api`, `base_url`, `name`, `key_env`, `models` (separated
-    /// by commas), `enabled`, `timeout` (seconds), or `headers.NAME`. `var` looks up environment
-    /// variables.
+    /// by commas), `enabled`, `timeout` (seconds), `temperature`, `max_tokens`, `window`, `prompt`, `price.KIND` (`input`, `output`,
+    /// `cache_read` or `cache_write`, in dollars per million tokens), the same of a model as `model.NAME.FIELD`, or `headers.NAME`. `var` looks up environment variables.
     pub fn apply(
         &mut self,
         id: &str,
@@ -148,11 +148,28 @@ impl Settings {
                     value.parse().map_err(|_| format!("`{value}` is neither true nor false"))?;
             }
             "timeout" => provider.timeout = Some(seconds(value)?),
+            "web_search" => {
+                provider.web_search =
+                    value.parse().map_err(|_| format!("`{value}` is neither true nor false"))?;
+            }
+            "prompt" => drop(provider.prompts.insert(String::new(), value.to_owned())),
+            field if provider.sampling.set(field, value)? => {}
+            field if field.starts_with("model.") => {
+                let (model, field) =
+                    model_field(&field["model.".len()..]).ok_or("a model has a name and settings")?;
+                if field == "prompt" {
+                    provider.prompts.insert(model.to_owned(), value.to_owned());
+                } else if !provider.model_sampling.entry(model.to_owned()).or_default().set(field, value)? {
+                    let known = "temperature, max_tokens, window, prompt, price.{input,output,cache_read,cache_write}";
+                    return Err(format!("unknown setting; available: {known}"));
+                }
+            }
             field => match (field.strip_prefix("headers."), Key::new(value)) {
                 (Some(name), Some(value)) => provider.headers.push((name.to_owned(), value)),
                 (Some(name), None) => return Err(format!("the header `{name}` is empty")),
                 (None, _) => {
-                    let known = "api, base_url, name, key_env, models, enabled, timeout, headers";
+                    let known = "api, base_url, name, key_env, models, enabled, timeout, temperature, max_tokens, \
+                                 window, price, prompt, web_search, headers, model";
                     return Err(format!("unknown setting; available: {known}"));
                 }
             },
@@ -201,6 +218,14 @@ impl BuiltinProvider {
             (provider.key, provider.key_source) = (Some(key), KeySource::Env(name.to_owned()));
         }
         provider
+    }
+}
+
+/// The name and the field in `NAME.FIELD`. Both may contain dots: names of models do, and prices have two parts.
+fn model_field(text: &str) -> Option<(&str, &str)> {
+    match text.rfind(".price.") {
+        Some(at) => Some((&text[..at], &text[at + 1..])),
+        None => text.rsplit_once('.'),
     }
 }
 
@@ -292,6 +317,7 @@ mod tests {
             ("api", "smoke"),
             ("base_url", "nowhere"),
             ("enabled", "maybe"),
+            ("web_search", "often"),
             ("timeout", "0"),
             ("colour", "red"),
         ] {

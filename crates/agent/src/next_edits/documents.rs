@@ -107,7 +107,8 @@ impl Documents {
     }
 }
 
-/// NES-11: replaces a range or the whole text. Returns the old and the new text.
+/// Replaces a range or the whole text. Returns the old and the new text.
+// NES-11
 fn apply(
     text: &mut String,
     change: TextDocumentContentChangeEvent,

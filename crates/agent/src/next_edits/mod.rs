@@ -52,7 +52,8 @@ struct Editor {
     rejected: Vec<Proposal>,
 }
 
-/// Kinds of suggestions besides edits that the client supports (NES-04).
+/// Kinds of suggestions besides edits that the client supports.
+// NES-04
 #[derive(Clone, Copy, Debug, Default)]
 struct Kinds {
     jump: bool,

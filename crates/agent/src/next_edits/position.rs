@@ -3,7 +3,8 @@
 use attache::wire::v1::{Position, PositionEncodingKind, Range};
 
 /// The byte offset of a position; `None` if its line does not exist. A character beyond the end of
-/// the line is the end of the line (NES-09).
+/// the line is the end of the line.
+// NES-09
 pub(super) fn offset(text: &str, at: &Position, encoding: PositionEncodingKind) -> Option<usize> {
     let start = line_start(text, at.line)?;
     let line = line_at(text, start);

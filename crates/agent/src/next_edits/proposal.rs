@@ -65,7 +65,8 @@ impl Proposal {
         }
     }
 
-    /// The suggestion, if it applies to the text and the client supports its kind (NES-04).
+    /// The suggestion, if it applies to the text and the client supports its kind.
+    // NES-04
     pub(super) fn apply(
         &self,
         id: &str,

@@ -9,11 +9,11 @@ use attache_host::policy::{self, Audit, Memory, Policy, Span, Stance};
 use attache_host::secrets::Mask;
 use tokio::sync::OnceCell;
 
-use crate::http::Http;
 use crate::model::{Model, ModelInfo, Models, Settings};
 use crate::modes::Mode;
 use crate::options::{Options, Sandbox};
 use crate::store::Store;
+use attache_http::client::HttpClient;
 
 /// State that all sessions of one agent share.
 pub(crate) struct AgentState {
@@ -53,7 +53,7 @@ impl AgentState {
         [previous, best.as_deref()].into_iter().flatten().find_map(|spec| self.models.open(spec).ok())
     }
 
-    pub(crate) fn http(&self) -> &Http {
+    pub(crate) fn http(&self) -> &HttpClient {
         self.models.http()
     }
 

@@ -9,9 +9,11 @@ use super::session::Conversation;
 use crate::model::{ModelInfo, Thinking};
 use crate::modes::Mode;
 
-/// Settings that a session offers, by their older and their newer names (MODE-10).
+/// Settings that a session offers, by their older and their newer names.
+// MODE-10
 pub(crate) struct Choices {
-    /// MODEL-01: the models, for older clients. `None` if there is none.
+    /// The models, for older clients. `None` if there is none.
+    // MODEL-01
     pub(crate) models: Option<SessionModelState>,
     pub(crate) options: Vec<SessionConfigOption>,
 }

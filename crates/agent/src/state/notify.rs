@@ -7,7 +7,8 @@ use crate::model::{ModelInfo, Models};
 use parking_lot::Mutex;
 
 /// Notifies open sessions when the list of models has changed: by a login, a logout or the client's
-/// `providers/*` (CONF-16).
+/// `providers/*`.
+// CONF-16
 #[derive(Clone, Default)]
 pub(crate) struct ModelChangeNotifier(Option<Arc<Inner>>);
 

@@ -9,14 +9,26 @@ use attache_host::policy::Policy;
 use attache_host::trust::ProjectFiles;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
 use super::{AgentState, Choices};
+use crate::blocking;
 use crate::instructions;
-use crate::model::{Message, Model, ModelInfo, Thinking};
+use crate::model::{Message, Model, ModelInfo, Thinking, Usage};
 use crate::modes::Mode;
+use crate::project_files;
 use crate::reporter::Reporter;
+use crate::skills::{self, Skill};
 use crate::store::{Entry, Log, Store};
+use crate::text::clip_marked;
 use crate::workspace::Workspace;
+
+/// The least and the most bytes of a tool's result that the model gets.
+const MIN_RESULT: usize = 1 << 10;
+const MAX_RESULT: usize = 64 << 10;
+
+/// The most bytes of the listing for models with a small window.
+const MAX_LISTING: usize = 400;
 
 /// State of one session, shared by its tools and its turns.
 pub(crate) struct SessionState {
@@ -26,11 +38,15 @@ pub(crate) struct SessionState {
     pub(crate) handle: SessionHandle,
     /// Instructions of the user, the project and the client, for the system prompt.
     pub(crate) instructions: String,
+    /// Skills of the project and the user.
+    pub(crate) skills: Vec<Skill>,
     /// The project's own files, if they may not take effect.
     pub(crate) restricted: Option<ProjectFiles>,
     /// Decides about the effects of tools.
     pub(crate) policy: Policy,
     id: String,
+    /// The project's files for models with a small window.
+    listing: OnceCell<String>,
     conversation: Mutex<Conversation>,
 }
 
@@ -43,6 +59,12 @@ pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
     /// Tokens of the model's window that the last request and its response took.
     pub(crate) used: u64,
+    /// Tokens of the last response, as the provider counted them.
+    pub(crate) last_usage: Usage,
+    /// Tokens of all responses since the session was opened.
+    pub(crate) total_usage: Usage,
+    /// Tokens of subagents that the turn has not counted yet.
+    pub(crate) task_usage: Usage,
     /// US dollars so far; `None` if a response had no known price.
     pub(crate) cost: Option<f64>,
     /// Whether the user was notified that the project is restricted.
@@ -64,6 +86,8 @@ impl SessionState {
         let model = agent.first_model(setting("model"));
         let workspace = Workspace::new(request.cwd.clone(), request.additional_directories.clone());
         let mut instructions = instructions::gather(&project, agent.options.config_dir.as_deref(), trusted);
+        let skills = skills::gather(&project, agent.options.config_dir.as_deref(), trusted);
+        instructions.push_str(&skills::listing(&skills));
         instructions.push_str(&instructions::of_client(request.system_prompt.as_ref()));
         let conversation = Conversation {
             mode,
@@ -71,6 +95,9 @@ impl SessionState {
             thinking,
             messages: log.context(),
             used: 0,
+            last_usage: Usage::default(),
+            total_usage: Usage::default(),
+            task_usage: Usage::default(),
             cost: Some(0.0),
             restriction_reported: false,
         };
@@ -79,9 +106,11 @@ impl SessionState {
             restricted: (!trusted).then_some(project),
             reporter: Reporter::new(agent.store.clone(), request.id.as_str()),
             id: request.id.as_str().to_owned(),
+            listing: OnceCell::new(),
             handle: request.session.clone(),
             workspace,
             instructions,
+            skills,
             conversation: Mutex::new(conversation),
             agent,
         }
@@ -104,6 +133,32 @@ impl SessionState {
         self.conversation().model.clone()
     }
 
+    /// The most bytes of a tool's result: a quarter of the model's window, at four bytes per token.
+    pub(crate) fn result_limit(&self) -> usize {
+        let window = self.model().map_or(u64::MAX, |model| model.info().window);
+        usize::try_from(window).unwrap_or(usize::MAX).clamp(MIN_RESULT, MAX_RESULT)
+    }
+
+    /// The instructions, at most about a quarter of the model's window.
+    pub(crate) fn instructions_for(&self, model: Option<&ModelInfo>) -> String {
+        // Four bytes are about a token.
+        let limit = model.map_or(usize::MAX, |model| usize::try_from(model.window).unwrap_or(usize::MAX));
+        clip_marked(&self.instructions, limit, "\n[… cut]\n")
+    }
+
+    /// Lists the project's files once, so that the start of the prompt stays the same.
+    pub(crate) async fn prepare_listing(&self) {
+        let root = self.workspace.cwd().to_owned();
+        let list =
+            || blocking::run(move || Ok::<_, String>(project_files::short_listing(&root, MAX_LISTING)));
+        self.listing.get_or_init(async || list().await.unwrap_or_default()).await;
+    }
+
+    /// The project's files, if they were listed.
+    pub(crate) fn listing(&self) -> Option<&str> {
+        self.listing.get().map(String::as_str)
+    }
+
     pub(crate) fn accepts_images(&self) -> bool {
         self.model().is_some_and(|model| model.info().images)
     }
@@ -120,8 +175,9 @@ impl SessionState {
         Choices::new(&self.conversation(), models)
     }
 
-    /// CONF-16: announces another list of models. A model in use stays, because sending the project
+    /// Announces another list of models. A model in use stays, because sending the project
     /// to another provider is the user's decision; a session without one gets the best available.
+    // CONF-16
     pub(super) async fn models_changed(&self, models: Vec<ModelInfo>) -> Result<()> {
         let best = self.agent.first_model(None);
         {
@@ -135,7 +191,8 @@ impl SessionState {
         self.handle.set_options(choices.options).await
     }
 
-    /// Switches the mode from the agent's side (MODE-07).
+    /// Switches the mode from the agent's side.
+    // MODE-07
     pub(crate) async fn switch_mode(&self, mode: Mode) -> Result<()> {
         self.set_mode(mode.id())?;
         self.handle.set_mode(mode.id()).await

@@ -266,9 +266,9 @@ fn differences(
 
 /// The project's files below these directories.
 fn regular_files(roots: &[PathBuf]) -> impl Iterator<Item = (PathBuf, Metadata)> {
-    roots.iter().flat_map(|root| crate::project_files::walk(&real_path(root))).filter_map(|entry| {
-        let metadata = entry.metadata().ok()?;
-        Some((entry.into_path(), metadata))
+    roots.iter().flat_map(|root| crate::project_files::walk(&real_path(root))).filter_map(|path| {
+        let metadata = path.symlink_metadata().ok()?;
+        Some((path, metadata))
     })
 }
 

@@ -3,7 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use attache::wire::v1::{CompactionStatus, CompactionUpdate, SessionUpdate, ToolCallStatus, ToolCallUpdate};
+use attache::Patch;
+use attache::wire::v1::{
+    CompactionStatus, CompactionUpdate, IdleStateUpdate, IdleStopReason, SessionUpdate, StateUpdate,
+    SubagentUpdate, ToolCallStatus, ToolCallUpdate,
+};
 use attache_transcript::{ItemKind, Transcript, join_chunks};
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -19,6 +23,26 @@ impl Log {
     /// and interrupted turns completed.
     pub fn context(&self) -> Vec<Message> {
         conversation(self)
+    }
+
+    /// The texts of the user's messages, oldest first, without those of refused prompts and without notes in brackets.
+    pub fn user_words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut began = 0;
+        for logged in self.iter() {
+            match &logged.entry {
+                Entry::Message(message) if message.role == Role::User => {
+                    words.extend(
+                        Some(message.text()).filter(|text| !text.is_empty() && !text.starts_with('[')),
+                    );
+                }
+                Entry::Mark(Mark::Began) => began = words.len(),
+                Entry::Mark(Mark::Ended { stop, .. }) if stop == "refusal" => words.truncate(began),
+                _ => {}
+            }
+        }
+        words.dedup();
+        words
     }
 
     /// Returns every update that the client had seen, in order, for `session/load`. Chunks of one
@@ -110,6 +134,7 @@ fn updates(log: &[Logged]) -> Vec<SessionUpdate> {
                     SessionUpdate::ToolCall(_)
                         | SessionUpdate::ToolCallUpdate(_)
                         | SessionUpdate::CompactionUpdate(_)
+                        | SessionUpdate::SubagentUpdate(_)
                 ) {
                     transcript.fold(update.clone().into());
                 }
@@ -127,10 +152,11 @@ fn updates(log: &[Logged]) -> Vec<SessionUpdate> {
     replay
 }
 
-/// Ends everything that is still open (NOTE-08) and returns the updates that do so.
+/// Ends everything that is still open and returns the updates that do so.
+// NOTE-08
 fn close(transcript: &mut Transcript) -> Vec<SessionUpdate> {
     let open = transcript.items().filter(|(at, _)| transcript.is_open(*at));
-    let ends: Vec<SessionUpdate> = open
+    let mut ends: Vec<SessionUpdate> = open
         .filter_map(|(_, item)| match &item.kind {
             ItemKind::ToolCall(call) => {
                 Some(ToolCallUpdate::new(call.id().clone()).status(ToolCallStatus::Failed).into())
@@ -141,6 +167,13 @@ fn close(transcript: &mut Transcript) -> Vec<SessionUpdate> {
             _ => None,
         })
         .collect();
+    let is_idle = |child: &&SubagentUpdate| matches!(&child.state, Patch::Set(StateUpdate::Idle(_)));
+    let cancelled = || StateUpdate::Idle(IdleStateUpdate::new(Some(IdleStopReason::Cancelled)));
+    let running = transcript.subagents.iter().filter(|child| !is_idle(child));
+    ends.extend(running.map(|child| {
+        let end = SubagentUpdate::new(child.session_id.clone()).state(Patch::from(cancelled()));
+        SessionUpdate::SubagentUpdate(Box::new(end))
+    }));
     ends.iter().cloned().for_each(|end| transcript.fold(end.into()));
     ends
 }

@@ -22,7 +22,8 @@ pub struct Row {
     pub cwd: PathBuf,
     pub roots: Vec<PathBuf>,
     pub title: Option<String>,
-    /// Whether the title was given by the client, which no generated one may replace (SSTAT-09).
+    /// Whether the title was given by the client, which no generated one may replace.
+    // SSTAT-09
     pub named: bool,
     /// Milliseconds since 1970.
     pub created: i64,
@@ -110,8 +111,9 @@ impl Store {
         Ok(Page { rows, next })
     }
 
-    /// Sets a title. A generated one does not replace the client's (SSTAT-09). Returns whether it
+    /// Sets a title. A generated one does not replace the client's. Returns whether it
     /// was set.
+    // SSTAT-09
     pub fn set_title(&self, id: &str, title: Option<&str>, by_client: bool) -> Result<bool> {
         let title = title.map(|title| self.0.mask.tokens(title));
         let connection = self.connection();

@@ -1,10 +1,14 @@
 //! `delete`: deletes a file.
 
+use attache::Edit;
 use attache::wire::v1::ToolKind;
 use attache_host::policy::Effect;
 
 use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, text};
 use crate::workspace::WorkspacePath;
+
+/// The largest file whose text is shown when it is deleted.
+const MAX_SHOWN: u64 = 256 << 10;
 
 pub(crate) struct Delete;
 
@@ -19,9 +23,15 @@ impl Tool for Delete {
         let title = format!("Delete {}", cx.short(&path));
         let (shown, effects) = (path.clone(), vec![Effect::Delete(path.for_policy())]);
         let work = move |cx: ToolContext, _| async move {
+            let bytes = cx.session.workspace.bytes(&path, MAX_SHOWN).await.ok();
+            let old = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
             backup::store(&cx, &path, None).await?;
             cx.session.workspace.remove(&path).await?;
-            Ok(Output::visible(format!("deleted {}", cx.short(&path))))
+            let text = format!("deleted {}", cx.short(&path));
+            Ok(match old {
+                Some(old) => Output::changed(text, Edit::delete(&path.named, old)),
+                None => Output::visible(text),
+            })
         };
         Ok(Job::new(title, effects, work).location(&shown, None))
     }

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::patch::{self, Patched, Replacement};
 use super::{
-    Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, flag, location, object, text,
+    Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, flag, location, missing, object,
+    text,
 };
 use crate::model::Part;
 use crate::workspace::WorkspacePath;
@@ -45,18 +46,21 @@ impl Tool for Edit {
             return Err(format!("{name} is outside the project; `read` it before you edit it").into());
         }
         let old = cx.session.workspace.read_for_edit(&cx.turn, &path).await?;
-        let old = old.ok_or_else(|| format!("no such file: {name}; create it with `write`"))?;
+        let Some(old) = old else { return Err(missing::error(cx, &path).await) };
+        let title = format!("Edit {name}");
+        if let Some(refusal) = backup::refuse_unseen(cx, &title, &path, &old) {
+            return Ok(refusal);
+        }
         let patched = patch::apply(&old, &edits).map_err(|why| format!("{name}: {why}"))?;
         let content = Content::known(Some(&old), &patched.text);
         let effects = vec![Effect::Write { path: path.for_policy(), content }];
         let (shown, line) = (path.clone(), patched.lines.first().copied());
         let change = FileEdit::modify(&path.named, old.clone(), patched.text.clone());
         let work = move |cx: ToolContext, _| async move { edit(&cx, &path, old, patched).await };
-        Ok(Job::new(format!("Edit {name}"), effects, work).location(&shown, line).content(change))
+        Ok(Job::new(title, effects, work).location(&shown, line).content(change))
     }
 }
 
-/// The edits; a single one may also stand beside the path.
 fn replacements(arguments: &Arguments<'_>) -> Result<Vec<Replacement>, String> {
     let one = |edit: &Arguments<'_>| -> Result<Replacement, String> {
         Ok(Replacement {
@@ -65,10 +69,7 @@ fn replacements(arguments: &Arguments<'_>) -> Result<Vec<Replacement>, String> {
             all: edit.flag("all")?,
         })
     };
-    let edits = match arguments.text_if("old")? {
-        Some(_) => vec![one(arguments)?],
-        None => arguments.objects("edits")?.iter().map(one).collect::<Result<Vec<_>, _>>()?,
-    };
+    let edits = arguments.objects("edits")?.iter().map(one).collect::<Result<Vec<_>, _>>()?;
     match edits.is_empty() {
         true => Err("`edits` is empty".to_owned()),
         false => Ok(edits),

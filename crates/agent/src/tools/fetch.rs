@@ -9,8 +9,8 @@ use attache_host::policy::{Destination, Effect};
 use serde_json::json;
 
 use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, html, network, text};
-use crate::http::{Request, Response, absolute};
 use crate::text::clip_marked;
+use attache_http::client::{Request, Response, absolute};
 
 /// The time limit for a page with all its redirects.
 const TIMEOUT: Duration = Duration::from_secs(30);

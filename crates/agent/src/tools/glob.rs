@@ -8,7 +8,7 @@ use attache::wire::v1::ToolKind;
 use attache_host::policy::Effect;
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, limited_lines, text};
+use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, limited_lines, missing, text};
 use crate::{blocking, project_files};
 
 /// The most files of one result.
@@ -37,6 +37,9 @@ impl Tool for Glob {
         let title = format!("Find {pattern} in {}", cx.short(&path));
         let (shown, effects) = (path.clone(), vec![Effect::Read(path.for_policy())]);
         let work = move |cx: ToolContext, _| async move {
+            if !path.real.exists() {
+                return Err(missing::error(&cx, &path).await);
+            }
             let (base, prefix) = (path.real.clone(), cx.short(&path));
             let found = blocking::run_until_dropped(move |stop| find(&base, &glob, stop)).await?;
             let prefix = if prefix == "." { String::new() } else { format!("{prefix}/") };
@@ -56,27 +59,30 @@ pub(super) fn compile(pattern: &str) -> Result<GlobMatcher, String> {
         .map_err(|error| format!("`{pattern}` is not a valid glob: {error}"))
 }
 
-/// The project's files below a directory that match, each with its relative path, until `stop` is
-/// set.
-pub(super) fn walk<'a>(
-    base: &'a Path,
-    glob: Option<&'a GlobMatcher>,
-    stop: &'a AtomicBool,
-) -> impl Iterator<Item = (PathBuf, String)> + 'a {
+/// The project's files below a directory, or one file, each with its path relative to `base`, until `stop` is set.
+pub(super) fn walk<'a>(base: &'a Path, stop: &'a AtomicBool) -> impl Iterator<Item = (PathBuf, String)> + 'a {
     let files = project_files::walk(base).take_while(|_| !stop.load(Ordering::Relaxed));
-    files.filter_map(move |entry| {
-        let path = entry.into_path();
-        let relative = path.strip_prefix(base).unwrap_or(&path);
-        let matches = glob.is_none_or(|glob| glob.is_match(relative));
-        let name = relative.display().to_string();
-        matches.then_some((path, name))
+    files.map(move |path| {
+        let relative = path.strip_prefix(base).unwrap_or(&path).display().to_string();
+        (path, relative)
     })
+}
+
+/// Whether a file of [`walk`] matches. The path relative to the file itself is empty; then its name counts.
+pub(super) fn is_match(glob: &GlobMatcher, path: &Path, relative: &str) -> bool {
+    match relative {
+        "" => path.file_name().is_some_and(|name| glob.is_match(name)),
+        relative => glob.is_match(relative),
+    }
 }
 
 fn find(base: &Path, glob: &GlobMatcher, stop: &AtomicBool) -> Vec<String> {
     let time =
         |path: &Path| path.metadata().and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-    let mut found: Vec<_> = walk(base, Some(glob), stop).map(|(path, name)| (time(&path), name)).collect();
+    let mut found: Vec<_> = walk(base, stop)
+        .filter(|(path, name)| is_match(glob, path, name))
+        .map(|(path, name)| (time(&path), name))
+        .collect();
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     found.into_iter().map(|(_, name)| name).collect()
 }

@@ -3,7 +3,7 @@
 use attache::wire::v1::ToolKind;
 use attache_host::policy::Effect;
 
-use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, limited_lines, text};
+use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, limited_lines, missing, text};
 use crate::blocking;
 use crate::workspace::WorkspacePath;
 
@@ -26,7 +26,10 @@ impl Tool for List {
         let path = cx.resolve(arguments.text_if("path")?.unwrap_or("."))?;
         let title = format!("List {}", cx.short(&path));
         let (shown, effects) = (path.clone(), vec![Effect::Read(path.for_policy())]);
-        let work = move |_, _| async move {
+        let work = move |cx: ToolContext, _| async move {
+            if !path.real.exists() {
+                return Err(missing::error(&cx, &path).await);
+            }
             let entries = blocking::run(move || list(&path)).await?;
             Ok(Output::visible(limited_lines(&entries, MAX_ENTRIES, "(empty)", "use `glob`")))
         };

@@ -8,7 +8,9 @@
 //! Each file is named after its tool. Read `read.rs` as the smallest example, `edit.rs` as one with
 //! changes, `run.rs` as one with live output.
 
+mod aliases;
 mod arguments;
+mod background;
 mod backup;
 mod delete;
 mod edit;
@@ -16,6 +18,8 @@ mod fetch;
 mod glob;
 mod html;
 mod list;
+mod live_output;
+mod missing;
 mod move_file;
 mod network;
 mod patch;
@@ -25,6 +29,7 @@ mod protected;
 mod read;
 mod run;
 mod search;
+mod skill;
 mod write;
 
 use std::fmt;
@@ -38,8 +43,9 @@ use attache_host::policy::Effect;
 use serde_json::{Map, Value, json};
 
 pub(crate) use arguments::Arguments;
+use background::BackgroundCommands;
 
-use crate::model::{Part, ToolSpec};
+use crate::model::{ModelInfo, Part, ToolCall, ToolSpec};
 use crate::modes::Mode;
 use crate::state::SessionState;
 use crate::workspace::WorkspacePath;
@@ -49,6 +55,11 @@ pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// A tool that the model can call.
 pub(crate) trait Tool: Send + Sync {
     fn info(&self) -> ToolInfo;
+
+    /// Whether the model is offered it now.
+    fn is_offered(&self) -> bool {
+        true
+    }
 
     /// Reads the arguments and describes the work.
     fn prepare(
@@ -61,12 +72,17 @@ pub(crate) trait Tool: Send + Sync {
 /// [`Tool`] as an object.
 pub(crate) trait AnyTool: Send + Sync {
     fn info(&self) -> ToolInfo;
+    fn is_offered(&self) -> bool;
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>>;
 }
 
 impl<T: Tool> AnyTool for T {
     fn info(&self) -> ToolInfo {
         Tool::info(self)
+    }
+
+    fn is_offered(&self) -> bool {
+        Tool::is_offered(self)
     }
 
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -123,6 +139,8 @@ impl ToolInfo {
 pub(crate) struct ToolContext {
     pub(crate) session: Arc<SessionState>,
     pub(crate) turn: DetachedTurn,
+    /// More variables for commands.
+    pub(crate) command_env: Arc<[(String, String)]>,
 }
 
 impl ToolContext {
@@ -145,6 +163,8 @@ pub(crate) enum ToolError {
     /// The turn was cancelled.
     Cancelled,
     Failed(String),
+    /// It failed, and the same call may succeed now.
+    Again(String),
 }
 
 impl fmt::Display for ToolError {
@@ -152,7 +172,7 @@ impl fmt::Display for ToolError {
         f.write_str(match self {
             ToolError::Denied => "the user did not allow this",
             ToolError::Cancelled => "cancelled by the user",
-            ToolError::Failed(text) => text,
+            ToolError::Failed(text) | ToolError::Again(text) => text,
         })
     }
 }
@@ -183,7 +203,8 @@ pub(crate) struct Job {
     pub(crate) title: String,
     /// Effects of the work. Empty for a tool that acts on the conversation only.
     pub(crate) effects: Vec<Effect>,
-    /// TOOL-18: files that it touches.
+    /// Files that it touches.
+    // TOOL-18
     pub(crate) locations: Vec<ToolCallLocation>,
     /// Content to show beforehand.
     pub(crate) content: Vec<ToolContent>,
@@ -234,8 +255,11 @@ pub(crate) struct Output {
     pub(crate) parts: Vec<Part>,
     /// Content for the client; `None` keeps what the call shows already.
     pub(crate) content: Option<Vec<ToolContent>>,
+    /// Content for clients of version 2 in the place of `content`, which is stored; empty if the call shows it already.
+    pub(crate) content_v2: Option<Vec<ToolContent>>,
     pub(crate) locations: Option<Vec<ToolCallLocation>>,
-    /// TOOL-19: output for programs.
+    /// Output for programs.
+    // TOOL-19
     pub(crate) raw: Option<Value>,
     /// Whether the tool ran and reports a failure.
     pub(crate) failed: bool,
@@ -251,6 +275,11 @@ impl Output {
     pub(crate) fn visible(text: impl Into<String>) -> Self {
         let text = text.into();
         Output { content: Some(vec![text.clone().into()]), ..Output::text(text) }
+    }
+
+    /// Text for the model, which clients of version 2 see as a change of a file.
+    pub(crate) fn changed(text: impl Into<String>, edit: attache::Edit) -> Self {
+        Output { content_v2: Some(vec![edit.into()]), ..Output::visible(text) }
     }
 }
 
@@ -274,7 +303,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Replaces the content of the call (TOOL-06). A client that has gone is noticed elsewhere.
+    /// Replaces the content of the call. A client that has gone is noticed elsewhere.
+    // TOOL-06
     pub(crate) async fn show(&self, content: Vec<ToolContent>) {
         if let Some(call) = &self.call {
             let _ = self.session.reporter.update_tool(call, call.change().content(content)).await;
@@ -284,12 +314,16 @@ impl Progress {
 
 /// The tools of a session.
 #[derive(Default)]
-pub(crate) struct Toolbox(Vec<(ToolInfo, Arc<dyn AnyTool>)>);
+pub(crate) struct Toolbox {
+    tools: Vec<(ToolInfo, Arc<dyn AnyTool>)>,
+    background: Arc<BackgroundCommands>,
+}
 
 impl Toolbox {
-    /// The tools that every session has.
-    pub(crate) fn builtin() -> Self {
+    /// The agent's own tools for a session.
+    pub(crate) fn builtin(session: &SessionState) -> Self {
         let mut tools = Toolbox::default();
+        let background = tools.background.clone();
         tools.add([
             Arc::new(read::Read) as Arc<dyn AnyTool>,
             Arc::new(list::List),
@@ -297,12 +331,29 @@ impl Toolbox {
             Arc::new(search::Search),
             Arc::new(edit::Edit),
             Arc::new(write::Write),
-            Arc::new(run::Run::default()),
+            Arc::new(run::Run::new(background.clone())),
+            Arc::new(background::Output(background.clone())),
+            Arc::new(background::Stop(background)),
             Arc::new(fetch::Fetch),
             Arc::new(move_file::Move),
             Arc::new(delete::Delete),
             Arc::new(plan::Plan),
             Arc::new(plan::LeavePlanMode),
+        ]);
+        if !session.skills.is_empty() {
+            tools.add([Arc::new(skill::Skill) as Arc<dyn AnyTool>]);
+        }
+        tools
+    }
+
+    /// The tools of subagents.
+    pub(crate) fn read_only() -> Self {
+        let mut tools = Toolbox::default();
+        tools.add([
+            Arc::new(read::Read) as Arc<dyn AnyTool>,
+            Arc::new(list::List),
+            Arc::new(glob::Glob),
+            Arc::new(search::Search),
         ]);
         tools
     }
@@ -312,19 +363,51 @@ impl Toolbox {
         for tool in tools {
             let info = tool.info();
             if self.get(&info.spec.name).is_none() {
-                self.0.push((info, tool));
+                self.tools.push((info, tool));
             }
         }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&(ToolInfo, Arc<dyn AnyTool>)> {
-        self.0.iter().find(|(info, _)| info.spec.name == name)
+        self.tools.iter().find(|(info, _)| info.spec.name == name)
     }
 
-    /// The descriptions of the tools that the model is offered.
-    pub(crate) fn specs(&self, mode: Mode) -> Vec<ToolSpec> {
-        let available = self.0.iter().filter(|(info, _)| info.is_available_in(mode));
-        available.map(|(info, _)| info.spec.clone()).collect()
+    /// Gives the arguments of a call the names that its tool has for them.
+    pub(crate) fn resolve_aliases(&self, call: &mut ToolCall) {
+        if let Some((info, _)) = self.get(&call.name) {
+            aliases::resolve(&mut call.arguments, &info.spec.schema);
+        }
+    }
+
+    /// The descriptions of the tools that a model is offered. With a small window there are fewer, with fewer arguments.
+    pub(crate) fn specs(&self, mode: Mode, model: Option<&ModelInfo>) -> Vec<ToolSpec> {
+        let available =
+            self.tools.iter().filter(|(info, tool)| info.is_available_in(mode) && tool.is_offered());
+        let mut specs: Vec<ToolSpec> = available.map(|(info, _)| info.spec.clone()).collect();
+        if model.is_some_and(ModelInfo::has_small_window) {
+            specs.retain(|spec| !LEFT_OUT_IF_SMALL.contains(&spec.name.as_str()));
+            specs.iter_mut().for_each(shorten);
+        }
+        specs
+    }
+
+    /// Ends the background commands of the session.
+    pub(crate) async fn close(&self) {
+        self.background.close().await;
+    }
+}
+
+/// Tools that models with a small window are not offered: `run` can do the same, or they need room.
+const LEFT_OUT_IF_SMALL: [&str; 6] = ["glob", "fetch", "move", "delete", "plan", "task"];
+
+/// Leaves out arguments of our own tools that small models rarely need. They work if a model knows them.
+fn shorten(spec: &mut ToolSpec) {
+    let names: &[&str] = match spec.name.as_str() {
+        "run" => &["cwd", "background", "outside_sandbox"],
+        _ => return,
+    };
+    if let Some(properties) = spec.schema["properties"].as_object_mut() {
+        names.iter().for_each(|name| drop(properties.remove(*name)));
     }
 }
 

@@ -1,5 +1,6 @@
 //! `move`: moves or renames a file.
 
+use attache::Edit;
 use attache::wire::v1::ToolKind;
 use attache_host::policy::Effect;
 
@@ -32,7 +33,9 @@ impl Tool for Move {
             backup::store(&cx, &from, None).await?;
             backup::store(&cx, &to, Some(bytes)).await?;
             cx.session.workspace.rename(&from, &to).await?;
-            Ok(Output::visible(format!("moved {} to {}", cx.short(&from), cx.short(&to))))
+            let text = format!("moved {} to {}", cx.short(&from), cx.short(&to));
+            // The content is the same, so the change has no text.
+            Ok(Output::changed(text, Edit::rename(&from.named, &to.named, "", "")))
         };
         Ok(Job::new(title, effects, work).location(&old, None).location(&new, None))
     }

@@ -44,7 +44,8 @@ pub(crate) fn apply(text: &str, replacements: &[Replacement]) -> Result<Patched,
 fn one(patched: &mut Patched, replacement: &Replacement) -> Result<(), String> {
     let (old, new) = (without_cr(&replacement.old), without_cr(&replacement.new));
     if old.is_empty() {
-        return Err("`old` is empty; to create a file use `write`".to_owned());
+        append(patched, &new);
+        return Ok(());
     }
     if old == new {
         return Err("`old` and `new` are the same".to_owned());
@@ -79,10 +80,22 @@ fn one(patched: &mut Patched, replacement: &Replacement) -> Result<(), String> {
             many => return Err(not_unique(many.iter().map(|(at, _)| line_of(text, *at)))),
         }
     }
+    if !find_lines(text, &new, same_but_ends).is_empty() {
+        return Err("`old` is not in the file and `new` is: the edit is already applied".to_owned());
+    }
     Err(format!(
         "`old` is not in the file{}; read the file again and give the text exactly",
         nearest(text, &old)
     ))
+}
+
+/// Adds text at the end of the file, on a line of its own.
+fn append(patched: &mut Patched, new: &str) {
+    if !patched.text.is_empty() && !patched.text.ends_with('\n') {
+        patched.text.push('\n');
+    }
+    patched.lines.push(line_of(&patched.text, patched.text.len()));
+    patched.text.push_str(new);
 }
 
 fn without_cr(text: &str) -> String {
@@ -200,11 +213,19 @@ mod tests {
         assert!(why.contains("2 times (lines 1, 3)"), "{why}");
         let why = apply("a\nb\n", &[replace("a", "x"), replace("q", "y")]).unwrap_err();
         assert!(why.contains("edit 2") && why.contains("none of the edits"), "{why}");
-        assert!(patch("a", "", "x").is_err() && patch("a", "a", "a").is_err());
+        assert!(patch("a", "a", "a").is_err());
+        assert!(patch("x\ny\n", "a", "x").unwrap_err().contains("already applied"));
         let why = patch("fn a() {\n  1\n}\n", "fn a() {\n  2\n}", "x").unwrap_err();
         assert!(why.contains("like line 1"), "{why}");
         // Inexact matches are not guessed at either.
         assert!(patch("  a\n    a\n", "\ta", "b").unwrap_err().contains("2 times"));
+    }
+
+    #[test]
+    fn an_empty_old_text_appends() {
+        assert_eq!(patch("a", "", "b\n").unwrap(), "a\nb\n");
+        assert_eq!(patch("a\n", "", "b").unwrap(), "a\nb");
+        assert_eq!(apply("", &[replace("", "b")]).unwrap().lines, [1]);
     }
 
     #[test]

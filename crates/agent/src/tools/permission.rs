@@ -17,8 +17,9 @@ pub(super) fn decided(cx: &ToolContext, effects: &[Effect]) -> Option<bool> {
     }
 }
 
-/// Asks the policy, and the user if the policy says so. PERM-13: nothing runs before the answer.
+/// Asks the policy, and the user if the policy says so. Nothing runs before the answer.
 /// The mode is read now, because the user may have switched it during the turn.
+// PERM-13
 pub(crate) async fn request(cx: &ToolContext, report: Option<&Call>, effects: &[Effect]) -> Result<()> {
     if effects.is_empty() {
         return Ok(());
@@ -47,7 +48,7 @@ pub(crate) async fn request(cx: &ToolContext, report: Option<&Call>, effects: &[
     };
     let (allowed, _) = policy.settle("tool", &question, &answer);
     choice?;
-    // PERM-09, PERM-10
+    // PERM-09, PERM-10, PERM-15
     if allowed { Ok(()) } else { Err(ToolError::Denied) }
 }
 
@@ -57,7 +58,8 @@ const SESSION: &str = "allow-session";
 const PROJECT: &str = "allow-project";
 const REJECT: &str = "reject";
 
-/// PERM-03: the options, each with the scope that it has.
+/// The options, each with the scope that it has.
+// PERM-03, PERM-16
 fn options(cx: &ToolContext, question: &Question) -> Vec<PermissionOption> {
     // Attaché's own client offers the longer answers itself and stores them where the user can
     // revoke them.

@@ -4,7 +4,7 @@ use attache::wire::v1::{ContentBlock, ImageContent, ToolKind};
 use attache_host::policy::Effect;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
-use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, number, text};
+use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, missing, number, text};
 use crate::model::Part;
 use crate::text::clip_marked;
 use crate::workspace::WorkspacePath;
@@ -13,8 +13,6 @@ use crate::workspace::WorkspacePath;
 const MAX_LINES: u32 = 2000;
 /// The longest line, in bytes.
 const MAX_LINE: usize = 2000;
-/// The most text of one read, in bytes.
-const MAX_TEXT: usize = 64 << 10;
 /// The largest image, in bytes.
 const MAX_IMAGE: u64 = 5 << 20;
 
@@ -61,24 +59,45 @@ async fn read(cx: &ToolContext, path: &WorkspacePath, line: Option<u32>, limit: 
     cx.session.workspace.mark_read(path);
     let first = line.unwrap_or(1);
     // One line more shows whether there are more.
-    let read = cx.session.workspace.read(&cx.turn, path, line, Some(limit.saturating_add(1))).await?;
-    let (shown, more) = numbered(&read, first, limit);
+    let read = cx.session.workspace.read(&cx.turn, path, line, Some(limit.saturating_add(1))).await;
+    let read = match read {
+        Err(_) if !path.real.exists() => return Err(missing::error(cx, path).await),
+        read => read?,
+    };
+    let (shown, more) = numbered(&read, first, limit, cx.session.result_limit());
+    cx.session.workspace.mark_seen(path, (first == 1 && more.is_none()).then_some(read.as_str()));
+    let total = match more {
+        None => Some(first as usize - 1 + read.lines().count()),
+        Some(_) => cx.session.workspace.count_lines(&cx.turn, path).await,
+    };
     let mut answer = match shown.is_empty() {
         true if first > 1 => format!("(the file has fewer than {first} lines)"),
         true => "(the file is empty)".to_owned(),
         false => shown,
     };
-    if let Some(next) = more {
-        answer.push_str(&format!("(there is more; continue with line={next})\n"));
+    match (more, total) {
+        (Some(next), Some(total)) => {
+            answer.push_str(&format!(
+                "(lines {first} to {} of {total}; continue with line={next})\n",
+                next - 1
+            ));
+        }
+        (Some(next), None) => answer.push_str(&format!("(there is more; continue with line={next})\n")),
+        (None, Some(1)) => answer.push_str("(end of the file, 1 line)\n"),
+        (None, Some(total)) if !read.is_empty() => {
+            answer.push_str(&format!("(end of the file, {total} lines)\n"));
+        }
+        (None, _) => {}
     }
     Ok(Output::text(answer))
 }
 
 /// Lines with their numbers, and the first line that did not fit.
-fn numbered(text: &str, first: u32, limit: u32) -> (String, Option<u32>) {
+pub(super) fn numbered(text: &str, first: u32, limit: u32, max_text: usize) -> (String, Option<u32>) {
     let mut shown = String::new();
     for (number, line) in (first..).zip(text.lines()) {
-        if number - first >= limit || shown.len() >= MAX_TEXT {
+        // The first line is always shown, so that a read makes progress.
+        if number - first >= limit || number > first && shown.len() + line.len().min(MAX_LINE) > max_text {
             return (shown, Some(number));
         }
         shown.push_str(&format!("{number}\t{}\n", clip_marked(line, MAX_LINE, " [… cut]")));
@@ -113,11 +132,13 @@ mod tests {
 
     #[test]
     fn lines_are_numbered_and_bounded() {
-        assert_eq!(numbered("a\nb\n", 1, 5), ("1\ta\n2\tb\n".to_owned(), None));
-        assert_eq!(numbered("a\nb\nc", 7, 2), ("7\ta\n8\tb\n".to_owned(), Some(9)));
-        let (shown, more) = numbered(&"x".repeat(3000), 1, 5);
+        let most = 64 << 10;
+        assert_eq!(numbered("a\nb\n", 1, 5, most), ("1\ta\n2\tb\n".to_owned(), None));
+        assert_eq!(numbered("a\nb\nc", 7, 2, most), ("7\ta\n8\tb\n".to_owned(), Some(9)));
+        assert_eq!(numbered("aaaa\nb", 1, 9, 2), ("1\taaaa\n".to_owned(), Some(2)));
+        let (shown, more) = numbered(&"x".repeat(3000), 1, 5, most);
         assert!(shown.len() < 2100 && shown.contains("cut") && more.is_none());
-        let (shown, more) = numbered(&"y\n".repeat(100_000), 1, 1_000_000);
-        assert!(shown.len() < MAX_TEXT + 100 && more.is_some());
+        let (shown, more) = numbered(&"y\n".repeat(100_000), 1, 1_000_000, most);
+        assert!(shown.len() < most + 100 && more.is_some());
     }
 }

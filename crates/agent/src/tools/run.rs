@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use attache::agent::{ToolContent, block};
-use attache::wire::v1::{Terminal, ToolCallContent, ToolKind};
+use attache::agent::block;
+use attache::wire::v1::ToolKind;
 use attache_host::policy::{CommandLine, Confined, Effect, Run as RunEffect};
 use attache_host::sandbox::Network;
 use attache_host::shell;
 use parking_lot::Mutex;
 use serde_json::json;
 
+use super::background::BackgroundCommands;
+use super::live_output::{LiveOutput, MAX_OUTPUT, code_block};
 use super::network::CommandNetwork;
 use super::{
     Arguments, Job, Output, Progress, Result, Tool, ToolContext, ToolInfo, flag, number, protected, text,
@@ -18,7 +20,7 @@ use super::{
 use crate::blocking;
 use crate::model::Part;
 use crate::store::{Snapshot, SnapshotLimits};
-use crate::text::{clip_marked, fence_for, head_and_tail};
+use crate::text::{clip_marked, head_and_tail};
 use crate::workspace::{CommandOutput, RunningCommand, WorkspacePath};
 
 /// The default and the longest time limit of a command, in seconds.
@@ -26,8 +28,8 @@ const DEFAULT_TIMEOUT: u32 = 120;
 const MAX_TIMEOUT: u32 = 3600;
 /// The time limit of a command that runs without a permission.
 const READ_ONLY_TIMEOUT: Duration = Duration::from_secs(60);
-/// The most output for the model, in bytes.
-const MAX_OUTPUT: usize = 30 << 10;
+/// How long a background command is watched before its id is returned.
+const START_WAIT: Duration = Duration::from_millis(500);
 /// How often the output is shown while the command runs, if no terminal shows it.
 const REFRESH: Duration = Duration::from_millis(250);
 
@@ -40,6 +42,13 @@ struct CommandState {
     network: CommandNetwork,
     /// The project's files before the last command; unchanged ones are not read again.
     last_snapshot: Mutex<Option<Arc<Snapshot>>>,
+    background: Arc<BackgroundCommands>,
+}
+
+impl Run {
+    pub(super) fn new(background: Arc<BackgroundCommands>) -> Self {
+        Run(Arc::new(CommandState { background, ..CommandState::default() }))
+    }
 }
 
 impl Tool for Run {
@@ -52,6 +61,11 @@ impl Tool for Run {
             &[
                 ("command", text("the command line"), true),
                 ("cwd", text("another directory to run it in"), false),
+                (
+                    "background",
+                    flag("whether it goes on while you do other things, such as a server; returns an id"),
+                    false,
+                ),
                 ("timeout", number("seconds after which it is killed; default: 120, at most 3600"), false),
                 (
                     "outside_sandbox",
@@ -75,7 +89,15 @@ impl Tool for Run {
         }
         let cwd = cx.resolve(arguments.text_if("cwd")?.unwrap_or("."))?;
         let seconds = arguments.number("timeout")?.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT);
-        let isolation = isolation(cx, &line, &cwd, arguments.flag("outside_sandbox")?).await?;
+        let mut isolation = isolation(cx, &line, &cwd, arguments.flag("outside_sandbox")?).await?;
+        let in_background = arguments.flag("background")?;
+        if in_background {
+            self.0.background.make_room().await?;
+            // Changes of protected files are found when a command ends, which is too late here.
+            if isolation.judged == Confined::Workspace {
+                isolation.judged = Confined::No;
+            }
+        }
         let effect = RunEffect {
             confined: isolation.judged,
             ..RunEffect::new(CommandLine::shell(&line), cwd.for_policy())
@@ -84,11 +106,17 @@ impl Tool for Run {
         if cx.short(&cwd) != "." {
             shown.push_str(&format!("\nin {}", cwd.named.display()));
         }
+        if in_background {
+            shown.push_str("\nin the background, until it ends or the session does");
+        }
         let title = format!("`{}`", title(&line));
         let state = self.0.clone();
         let command = Command { line, cwd, timeout: Duration::from_secs(seconds.into()) };
         let work = move |cx, progress| async move {
-            command.execute(&cx, &progress, &state, isolation.enforced).await
+            match in_background {
+                true => command.start_in_background(&cx, &state, isolation.enforced).await,
+                false => command.execute(&cx, &progress, &state, isolation.enforced).await,
+            }
         };
         let job = Job::new(title, vec![Effect::Run(effect)], work).content(block(shown));
         // A cancelled command must not leave changes of protected files behind.
@@ -170,6 +198,57 @@ impl Command {
         Ok(output)
     }
 
+    /// Starts the command in the background. One that ends at once is reported like any other.
+    async fn start_in_background(
+        &self,
+        cx: &ToolContext,
+        state: &CommandState,
+        confined: Confined,
+    ) -> Result<Output> {
+        let argv = self.background_argv(cx, confined)?;
+        let start = async {
+            let mut words = argv.into_iter();
+            let program = words.next().unwrap_or_default();
+            let workspace = &cx.session.workspace;
+            let command = workspace
+                .start_local(&cx.turn, program, words.collect(), &self.cwd.named, &cx.command_env)
+                .await?;
+            let command = state.background.add(&self.line, command);
+            match cx.turn.turn().until_cancelled(command.wait(START_WAIT)).await {
+                Ok(false) => {
+                    Ok(Output::visible(format!("runs in the background as {}; see `output`", command.id)))
+                }
+                Ok(true) => {
+                    state.background.remove(&command.id);
+                    Ok(output(&command.output().await?, End::Exited))
+                }
+                Err(error) => {
+                    state.background.remove(&command.id);
+                    Err(error.into())
+                }
+            }
+        };
+        // Changes that it makes later are not reverted by `/undo`, but the old files are stored.
+        match confined {
+            Confined::ReadOnly => start.await,
+            _ => state.recorded(cx, start).await,
+        }
+    }
+
+    /// The command line in its sandbox. There is no network: there is no turn in which the user could be asked about hosts later.
+    fn background_argv(&self, cx: &ToolContext, confined: Confined) -> Result<Vec<String>> {
+        let shell = ["/bin/sh", "-c", &self.line];
+        let roots = cx.session.workspace.roots();
+        let Some(confiner) = cx.session.agent.confiner()?.filter(|_| confined != Confined::No) else {
+            return Ok(shell.map(str::to_owned).to_vec());
+        };
+        let confinement = match confined {
+            Confined::ReadOnly => confiner.read_only(roots),
+            _ => confiner.workspace(roots, Network::Off, cx.session.policy.denied_programs()),
+        };
+        Ok(confiner.command(&confinement, shell)?)
+    }
+
     async fn run(
         &self,
         cx: &ToolContext,
@@ -178,15 +257,18 @@ impl Command {
         timeout: Duration,
     ) -> Result<Output> {
         let turn = cx.turn.turn();
-        let start = cx.session.workspace.start(&cx.turn, argv, &self.cwd.named);
+        let start = cx.session.workspace.start(&cx.turn, argv, &self.cwd.named, &cx.command_env);
         let command = turn.until_cancelled(start).await??;
-        match turn.until_cancelled(follow(&command, progress, timeout)).await {
+        let mut live = LiveOutput::open(cx, progress, &command, &self.line, &self.cwd.named).await;
+        match turn.until_cancelled(follow(&command, progress, timeout, &mut live)).await {
             Ok(output) => {
+                live.finish(&command, progress).await;
                 command.release().await;
                 output
             }
             Err(error) => {
                 command.kill().await;
+                live.finish(&command, progress).await;
                 Err(error.into())
             }
         }
@@ -212,52 +294,60 @@ impl CommandState {
     }
 }
 
-/// Follows a command to its end, or kills it at its time limit.
-async fn follow(command: &RunningCommand, progress: &Progress, timeout: Duration) -> Result<Output> {
-    let terminal = command.terminal_id().cloned();
-    if let Some(id) = &terminal {
-        // TOOL-16: embedded before it is released.
-        progress.show(vec![ToolCallContent::Terminal(Terminal::new(id.clone())).into()]).await;
-    }
-    let timed_out = match tokio::time::timeout(timeout, watch(command, progress, terminal.is_some())).await {
-        Ok(ended) => ended.map(|()| None)?,
-        Err(_) => {
-            command.kill().await;
-            Some(timeout)
-        }
-    };
-    Ok(output(&command.output().await?, timed_out, terminal.is_some()))
+/// How a command came to its end.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Exited,
+    /// Killed at its time limit.
+    TimedOut(Duration),
+    /// Killed because the user cancelled it alone.
+    Cancelled,
 }
 
-/// Waits for the end, and shows the output in the meantime unless a terminal does.
-async fn watch(command: &RunningCommand, progress: &Progress, has_terminal: bool) -> Result<()> {
-    if has_terminal {
-        return Ok(command.wait().await?);
+/// Follows a command to its end, or kills it at its time limit.
+async fn follow(
+    command: &RunningCommand,
+    progress: &Progress,
+    timeout: Duration,
+    live: &mut LiveOutput,
+) -> Result<Output> {
+    let end = match tokio::time::timeout(timeout, watch(command, progress, live)).await {
+        Ok(end) => end?,
+        Err(_) => End::TimedOut(timeout),
+    };
+    if end != End::Exited {
+        command.kill().await;
+    }
+    let mut output = output(&command.output().await?, end);
+    if live.is_terminal() {
+        output.content_v2 = matches!(live, LiveOutput::Own(..)).then(Vec::new);
+        output.content = output.content.filter(|_| output.content_v2.is_some());
+    }
+    Ok(output)
+}
+
+/// Waits for the end, and shows the output in the meantime.
+async fn watch(command: &RunningCommand, progress: &Progress, live: &mut LiveOutput) -> Result<End> {
+    if matches!(live, LiveOutput::Client) {
+        return Ok(command.wait().await.map(|()| End::Exited)?);
     }
     let mut waiting = std::pin::pin!(command.wait());
-    let mut last = String::new();
     loop {
         tokio::select! {
-            ended = &mut waiting => return Ok(ended?),
-            () = tokio::time::sleep(REFRESH) => {
-                let now = command.output().await?.output;
-                if now != last {
-                    progress.show(vec![code_block(&head_and_tail(&now, MAX_OUTPUT))]).await;
-                    last = now;
-                }
-            }
+            ended = &mut waiting => return Ok(ended.map(|()| End::Exited)?),
+            () = live.cancelled() => return Ok(End::Cancelled),
+            () = tokio::time::sleep(REFRESH) => {}
         }
+        live.refresh(command, progress).await?;
     }
 }
 
-fn code_block(output: &str) -> ToolContent {
-    let fence = fence_for(output);
-    block(format!("{fence}\n{}\n{fence}", output.trim_end()))
-}
-
-fn output(ended: &CommandOutput, timed_out: Option<Duration>, has_terminal: bool) -> Output {
-    let status = match (timed_out, ended.exit_code, &ended.signal) {
-        (Some(limit), ..) => format!("killed after {} seconds because it took too long", limit.as_secs()),
+fn output(ended: &CommandOutput, end: End) -> Output {
+    let status = match (end, ended.exit_code, &ended.signal) {
+        (End::TimedOut(limit), ..) => {
+            format!("killed after {} seconds because it took too long", limit.as_secs())
+        }
+        (End::Cancelled, ..) => "cancelled by the user".to_owned(),
         (_, Some(code), _) => format!("exit code {code}"),
         (_, None, Some(signal)) => format!("killed by {signal}"),
         (_, None, None) => "ended".to_owned(),
@@ -270,7 +360,7 @@ fn output(ended: &CommandOutput, timed_out: Option<Duration>, has_terminal: bool
     };
     Output {
         parts: vec![Part::Text(text)],
-        content: (!has_terminal).then(|| vec![content]),
+        content: Some(vec![content]),
         raw: Some(json!({"exitCode": ended.exit_code, "signal": ended.signal, "output": output})),
         failed: ended.exit_code != Some(0),
         ..Output::default()
@@ -283,23 +373,27 @@ mod tests {
 
     #[test]
     fn the_status_of_a_command_is_reported() {
-        let text = |ended: &CommandOutput, timed_out| match output(ended, timed_out, false).parts.as_slice() {
+        let text = |ended: &CommandOutput, end| match output(ended, end).parts.as_slice() {
             [Part::Text(text)] => text.clone(),
             _ => String::new(),
         };
         let ok = CommandOutput { output: "x\n".into(), exit_code: Some(0), ..CommandOutput::default() };
-        assert_eq!(text(&ok, None), "x\n(exit code 0)");
-        assert!(!output(&ok, None, false).failed);
+        assert_eq!(text(&ok, End::Exited), "x\n(exit code 0)");
+        assert!(!output(&ok, End::Exited).failed);
         let late = CommandOutput {
             signal: Some("SIGTERM".into()),
             truncated: true,
             output: "y".into(),
             ..CommandOutput::default()
         };
-        let limit = Some(Duration::from_secs(3));
+        let limit = End::TimedOut(Duration::from_secs(3));
         assert!(text(&late, limit).contains("killed after 3 seconds"));
-        assert!(output(&late, limit, false).failed);
+        assert!(output(&late, limit).failed);
+        assert_eq!(
+            text(&late, End::Cancelled),
+            "[… the beginning is left out …]\ny\n(cancelled by the user)"
+        );
         let quiet = CommandOutput { exit_code: Some(2), ..CommandOutput::default() };
-        assert_eq!(text(&quiet, None), "(exit code 2, no output)");
+        assert_eq!(text(&quiet, End::Exited), "(exit code 2, no output)");
     }
 }

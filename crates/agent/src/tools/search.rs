@@ -10,8 +10,8 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, SearcherBuilder};
 
-use super::glob::{compile, walk};
-use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, flag, text};
+use super::glob::{compile, is_match, walk};
+use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, flag, missing, text};
 use crate::blocking;
 use crate::text::clip_marked;
 use crate::workspace::WorkspacePath;
@@ -55,6 +55,9 @@ impl Tool for Search {
         let title = format!("Search for `{pattern}` in {}", cx.short(&path));
         let (shown, effects) = (path.clone(), vec![Effect::Read(path.for_policy())]);
         let work = move |cx: ToolContext, _| async move {
+            if !path.real.exists() {
+                return Err(missing::error(&cx, &path).await);
+            }
             let base = path.real.clone();
             let search = move |stop: &AtomicBool| search(&base, &matcher, files.as_ref(), stop);
             Ok(output(&cx, &path, blocking::run_until_dropped(search).await?))
@@ -75,14 +78,26 @@ struct Match {
 struct Matches {
     lines: Vec<Match>,
     has_more: bool,
+    /// How many files were searched.
+    searched: usize,
+    /// How many files the glob left out.
+    excluded: usize,
 }
 
 fn search(base: &Path, matcher: &RegexMatcher, glob: Option<&GlobMatcher>, stop: &AtomicBool) -> Matches {
     let mut found = Matches::default();
     let mut searcher =
         SearcherBuilder::new().binary_detection(BinaryDetection::quit(0)).line_number(true).build();
-    let mut files: Vec<_> = walk(base, glob, stop).collect();
+    let matches = |path: &Path, name: &str| glob.is_none_or(|glob| is_match(glob, path, name));
+    let mut files: Vec<_> = walk(base, stop)
+        .filter(|(path, name)| {
+            let is_wanted = matches(path, name);
+            found.excluded += usize::from(!is_wanted);
+            is_wanted
+        })
+        .collect();
     files.sort();
+    found.searched = files.len();
     for (path, name) in files {
         let sink = Lossy(|line, text| {
             if found.lines.len() >= MAX_LINES || stop.load(Ordering::Relaxed) {
@@ -112,7 +127,12 @@ fn output(cx: &ToolContext, path: &WorkspacePath, found: Matches) -> Output {
     let lines = found.lines.iter().map(|found| format!("{}:{}:{}", name(found), found.line, found.text));
     let mut text = lines.collect::<Vec<_>>().join("\n");
     if found.lines.is_empty() {
-        text.push_str("no line matches");
+        text.push_str(&match (found.searched, found.excluded) {
+            (0, 0) => "there are no files to search".to_owned(),
+            (0, excluded) => format!("the glob excluded all {excluded} files; leave it out or change it"),
+            (1, _) => "no line matches in 1 file".to_owned(),
+            (searched, _) => format!("no line matches in {searched} files"),
+        });
     }
     if found.has_more {
         text.push_str("\n(and more; narrow the search)");

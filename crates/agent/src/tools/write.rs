@@ -34,6 +34,9 @@ impl Tool for Write {
             true => cx.session.workspace.read_for_edit(&cx.turn, &path).await.ok().flatten(),
             false => None,
         };
+        if let Some(refusal) = old.as_ref().and_then(|old| backup::refuse_unseen(cx, &title, &path, old)) {
+            return Ok(refusal);
+        }
         let content = Content::known(old.as_deref(), &new);
         let effects = vec![Effect::Write { path: path.for_policy(), content }];
         let change = Edit::write(&path.named, old.clone(), new.clone());

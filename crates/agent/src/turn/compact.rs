@@ -4,7 +4,9 @@ use attache::wire::v1::{CompactionStatus, CompactionUpdate, NoticeSeverity, Sess
 use attache::{Error, Patch, Result, StopReason, code};
 
 use super::{TurnContext, say, steps};
-use crate::model::{Message, Model, ModelInfo, Part, Request, Response, Role, Thinking, Usage};
+use crate::model::{
+    Message, Model, ModelInfo, Part, Request, Response, Role, Thinking, Usage, estimate_tokens,
+};
 use crate::state::SessionState;
 use crate::store::Entry;
 use crate::text::head_and_tail;
@@ -17,6 +19,9 @@ next step is. Leave out what is settled and no longer needed. Write plain text, 
 /// The most bytes of one part that the summarizing model sees.
 const MAX_PART: usize = 4 << 10;
 
+/// The most bytes of the user's own words.
+const MAX_WORDS: usize = 16 << 10;
+
 /// Whether the window is as full as it may be: by the provider's last count and the messages since
 /// then, or by an estimate of four bytes per token if the provider does not count.
 pub(super) fn is_due(session: &SessionState, info: &ModelInfo) -> bool {
@@ -25,9 +30,19 @@ pub(super) fn is_due(session: &SessionState, info: &ModelInfo) -> bool {
     let total: usize = messages.iter().map(Message::size).sum();
     let added: usize =
         messages.iter().rev().take_while(|message| message.role == Role::User).map(Message::size).sum();
-    let used = (conversation.used + added as u64 / 4).max(total as u64 / 4);
+    let used = (conversation.used + estimate_tokens(added)).max(estimate_tokens(total));
     // A single message cannot be shortened.
     messages.len() > 2 && used > info.window / 100 * u64::from(session.agent.options.limits.compact_at)
+}
+
+/// The error of a turn that compacts again and again without a new call.
+pub(super) fn no_progress(info: &ModelInfo) -> Error {
+    let text = format!(
+        "the task does not fit into the model's window of {} tokens: the conversation was summarized and the same calls \
+         filled it again; use a model with a larger window, or ask for less at once",
+        info.window
+    );
+    Error::refuse(code::INTERNAL_ERROR, text)
 }
 
 /// `/compact`
@@ -63,7 +78,7 @@ pub(super) async fn run(cx: &TurnContext, model: &dyn Model, focus: &str, usage:
             return Err(error);
         }
     };
-    replace(session, &summary)?;
+    replace(session, &summary, model.info())?;
     if reported {
         let update = CompactionUpdate::new(id, CompactionStatus::Completed).summary(vec![summary.into()]);
         let update = SessionUpdate::CompactionUpdate(Box::new(update));
@@ -72,8 +87,9 @@ pub(super) async fn run(cx: &TurnContext, model: &dyn Model, focus: &str, usage:
     Ok(())
 }
 
-/// NOTE-06, NOTE-07: reports a compaction if the client supports those, else a notice, else text.
+/// Reports a compaction if the client supports those, else a notice, else text.
 /// Returns whether an end has to be reported.
+// NOTE-06, NOTE-07
 async fn report_start(cx: &TurnContext, id: &str) -> Result<bool> {
     let (reporter, turn) = (&cx.session.reporter, cx.turn.turn());
     let update = CompactionUpdate::new(id.to_owned(), CompactionStatus::InProgress);
@@ -156,18 +172,46 @@ fn message_text(message: &Message) -> String {
 
 /// Replaces the conversation, in the log and in memory. The user's last message stays if it waits
 /// for a response.
-fn replace(session: &SessionState, summary: &str) -> Result<()> {
+fn replace(session: &SessionState, summary: &str, info: &ModelInfo) -> Result<()> {
+    let log = session.store().read(session.id())?;
     let upto = session.store().last(session.id())?;
-    let mut entries = vec![Entry::Compacted { upto, summary: summary.to_owned() }];
-    let waiting =
-        session.conversation().messages.last().filter(|last| last.role == Role::User).map(without_results);
-    entries.extend(waiting.flatten().map(Entry::Message));
+    let waiting = session
+        .conversation()
+        .messages
+        .last()
+        .filter(|last| last.role == Role::User)
+        .and_then(without_results);
+    let words = words(log.user_words(), waiting.as_ref(), info);
+    let mut entries = vec![Entry::Compacted { upto, summary: format!("{summary}{words}") }];
+    entries.extend(waiting.map(Entry::Message));
     session.reporter.log(&entries)?;
     let messages = session.store().read(session.id())?.context();
     let mut conversation = session.conversation();
     conversation.messages = messages;
     conversation.used = 0;
     Ok(())
+}
+
+/// The user's own words, which a summary may distort: the newest, as many as fit into an eighth of the window. A
+/// message that stays is left out.
+fn words(all: Vec<String>, waiting: Option<&Message>, info: &ModelInfo) -> String {
+    let mut room = usize::try_from(info.window / 2).unwrap_or(usize::MAX).min(MAX_WORDS);
+    let stays = waiting.map(Message::text);
+    let mut kept = Vec::new();
+    for text in all.iter().rev().filter(|text| stays.as_ref() != Some(text)) {
+        let Some(left) = room.checked_sub(text.len()) else {
+            kept.push(head_and_tail(text, room));
+            break;
+        };
+        kept.push(text.clone());
+        room = left;
+    }
+    kept.retain(|text| !text.trim().is_empty());
+    if kept.is_empty() {
+        return String::new();
+    }
+    kept.reverse();
+    format!("\n\nThe user's messages, word for word:\n- {}", kept.join("\n- "))
 }
 
 /// The user's message without results: the summary covers them, and their calls are gone.

@@ -1,18 +1,27 @@
 //! One turn: from a prompt to its response.
 //!
 //! `steps.rs` is the loop: ask the model (`model_stream.rs`), run the tool calls of its response
-//! (`tool_calls.rs`), until there are none. `prompt.rs` converts the prompt, `system_prompt.rs`
-//! writes the system prompt, `compact.rs` keeps the conversation within the model's window.
+//! (`tool_calls.rs`, each by `call.rs`), until there are none. `prompt.rs` converts the prompt, `system_prompt.rs`
+//! writes the system prompt, `compact.rs` keeps the conversation within the model's window, and
+//! `context_report.rs` says what is in it.
 //!
 //! Invariants: the end of every turn is logged; every call of the model gets a result; whatever
 //! fails, the session can continue.
 
+mod call;
 mod compact;
+mod configured_command;
+mod context_report;
+mod diagnostics;
+mod hooks;
 mod model_stream;
 mod no_model;
 mod prompt;
+mod repeats;
 mod steps;
 mod system_prompt;
+mod task;
+mod text_calls;
 mod title;
 mod tool_calls;
 
@@ -30,6 +39,8 @@ use crate::modes::Mode;
 use crate::state::SessionState;
 use crate::store::{Entry, Mark, UndoError};
 use crate::tools::{ToolContext, Toolbox, permission};
+
+pub(crate) use task::Task;
 
 /// A turn in progress.
 #[derive(Clone)]
@@ -57,7 +68,7 @@ pub(crate) async fn run(
     prompt::check(session, &prompt)?;
     log_prompt(session, &prompt)?;
     title::generate(session, &prompt).await?;
-    let cx = ToolContext { session: session.clone(), turn: turn.detach() };
+    let cx = ToolContext { session: session.clone(), turn: turn.detach(), command_env: [].into() };
     let mut usage = Usage::default();
     let span = tracing::info_span!("turn", session = session.id());
     let outcome = answer(cx, prompt, tools, &mut usage).instrument(span).await;
@@ -82,7 +93,8 @@ pub(crate) async fn run(
 fn log_prompt(session: &SessionState, prompt: &Prompt) -> Result<()> {
     let mut entries = vec![Entry::Mark(Mark::Began)];
     for block in prompt.blocks() {
-        let chunk = SessionUpdate::UserMessageChunk(ContentChunk::new(block.clone()));
+        let chunk = ContentChunk::new(block.clone()).message_id(prompt.message_id().cloned());
+        let chunk = SessionUpdate::UserMessageChunk(chunk);
         entries.push(Entry::Update(serde_json::to_value(&chunk)?));
     }
     session.reporter.log(&entries)
@@ -102,6 +114,7 @@ async fn answer(
     match command {
         None => {}
         Some(SlashCommand::Undo) => return undo(&cx).await,
+        Some(SlashCommand::Context) => return context_report::by_command(&cx).await,
         Some(SlashCommand::Compact(focus)) => return compact::by_command(&cx, &focus, usage).await,
         Some(SlashCommand::Prompt(text)) => prompt::replace_text(&mut parts, text),
         Some(SlashCommand::Plan(task)) => {
@@ -173,7 +186,7 @@ async fn undo(cx: &ToolContext) -> Result<StopReason> {
     Ok(StopReason::EndTurn)
 }
 
-/// PROMPT-19
+// PROMPT-19
 fn wire_usage(usage: &Usage) -> WireUsage {
     let positive = |tokens: u64| (tokens > 0).then_some(tokens);
     WireUsage::new(usage.context() + usage.output, usage.context(), usage.output)

@@ -8,7 +8,8 @@ use attache::wire::v1::{ContentChunk, Notice, NoticeSeverity, SessionUpdate, Too
 use attache::{Error, Result};
 
 use super::TurnContext;
-use crate::model::{Event, InvalidCall, Message, Model, ModelError, Part, Request, Response, ToolCall};
+use super::text_calls::{Segment, TextCalls};
+use crate::model::{Event, InvalidCall, Message, Model, ModelError, Part, Request, Response, Stop, ToolCall};
 
 /// A tool call of the model, reported to the client as soon as it has a name.
 pub(super) struct RequestedCall {
@@ -40,7 +41,8 @@ pub(super) async fn ask(
     request: Request,
     response: &mut Response,
 ) -> Result<Vec<RequestedCall>, Interruption> {
-    let mut stream = ResponseStream { cx, open: BTreeMap::new(), calls: Vec::new() };
+    let text_calls = TextCalls::new(request.tools.clone());
+    let mut stream = ResponseStream { cx, text_calls, open: BTreeMap::new(), calls: Vec::new() };
     let mut outcome = stream.receive(model, request, response).await;
     if outcome.is_ok() && response.stop.is_none() && response.is_empty() {
         outcome = Err(Interruption::Model(ModelError::protocol("the response is empty")));
@@ -72,7 +74,8 @@ fn add_message(cx: &TurnContext, message: Message) -> Result<()> {
     if message.parts.is_empty() { Ok(()) } else { cx.session.add_message(message) }
 }
 
-/// CANCEL-07: every reported call gets an end.
+/// Every reported call gets an end.
+// CANCEL-07
 async fn fail_reports(cx: &TurnContext, reports: impl Iterator<Item = Arc<Call>>, why: &str) {
     for report in reports {
         let change = report.change().content(vec![why.into()]);
@@ -82,6 +85,7 @@ async fn fail_reports(cx: &TurnContext, reports: impl Iterator<Item = Arc<Call>>
 
 struct ResponseStream<'a> {
     cx: &'a TurnContext,
+    text_calls: TextCalls,
     /// Calls whose arguments are incomplete, by index.
     open: BTreeMap<usize, Option<Arc<Call>>>,
     calls: Vec<RequestedCall>,
@@ -98,11 +102,78 @@ impl ResponseStream<'_> {
         let mut stream = model.start(request);
         // CANCEL-04: returning drops the stream, which closes the connection.
         while let Some(event) = turn.until_cancelled(stream.next()).await? {
-            let event = event.map_err(Interruption::Model)?;
-            response.add(&event);
-            self.forward(event).await?;
+            let Ok(event) = event else {
+                self.release(response).await?;
+                return event.map(|_| ()).map_err(Interruption::Model);
+            };
+            match event {
+                Event::Text(text) => {
+                    let text = self.text_calls.push(&text);
+                    self.pass_text(text, response).await?;
+                }
+                Event::CallBegins { .. } => {
+                    self.release(response).await?;
+                    self.pass(event, response).await?;
+                }
+                Event::End(stop) => {
+                    let stop = self.end_text(stop, response).await?;
+                    self.pass(Event::End(stop), response).await?;
+                }
+                Event::CallEnds { index, call } => {
+                    let call = call.map(|mut call| {
+                        self.cx.tools.resolve_aliases(&mut call);
+                        call
+                    });
+                    self.pass(Event::CallEnds { index, call }, response).await?;
+                }
+                event => self.pass(event, response).await?,
+            }
         }
+        self.release(response).await?;
         Ok(())
+    }
+
+    async fn pass(&mut self, event: Event, response: &mut Response) -> Result<()> {
+        response.add(&event);
+        self.forward(event).await
+    }
+
+    async fn pass_text(&mut self, text: String, response: &mut Response) -> Result<()> {
+        if text.is_empty() { Ok(()) } else { self.pass(Event::Text(text), response).await }
+    }
+
+    /// Passes on text that was held back, as text.
+    async fn release(&mut self, response: &mut Response) -> Result<()> {
+        let text = self.text_calls.stop();
+        self.pass_text(text, response).await
+    }
+
+    /// Passes on the end of the text, in which there may be calls. Returns why the response ended.
+    async fn end_text(&mut self, stop: Stop, response: &mut Response) -> Result<Stop> {
+        if !matches!(stop, Stop::Done | Stop::Calls) || !self.calls.is_empty() {
+            self.release(response).await?;
+            return Ok(stop);
+        }
+        // Most responses end so, and need no copy of the conversation.
+        if !self.text_calls.has_text() {
+            return Ok(stop);
+        }
+        let messages = self.cx.session.conversation().messages.clone();
+        let mut number = messages.iter().flat_map(Message::calls).count();
+        for segment in self.text_calls.finish(&messages) {
+            match segment {
+                Segment::Text(text) => self.pass_text(text, response).await?,
+                Segment::Call { name, arguments } => {
+                    tracing::debug!(tool = name, "the model wrote a tool call as text");
+                    let id = format!("text_call_{number}");
+                    let mut call = ToolCall { id, name, arguments, signature: None };
+                    self.cx.tools.resolve_aliases(&mut call);
+                    self.pass(Event::CallEnds { index: number, call: Ok(call) }, response).await?;
+                    number += 1;
+                }
+            }
+        }
+        Ok(if self.calls.is_empty() { stop } else { Stop::Calls })
     }
 
     async fn forward(&mut self, event: Event) -> Result<()> {
@@ -139,8 +210,9 @@ impl ResponseStream<'_> {
         Ok(())
     }
 
-    /// PROMPT-17, TOOL-01: a call is reported at once, and described when its arguments are
+    /// A call is reported at once, and described when its arguments are
     /// complete.
+    // PROMPT-17, TOOL-01
     async fn report(&self, name: &str) -> Result<Option<Arc<Call>>> {
         let (kind, reported) = match self.cx.tools.get(name) {
             Some((info, _)) => (info.kind, info.is_reported),

@@ -16,8 +16,9 @@ const AGENTS: &[(&str, &str)] = &[
     ("goose", "goose"),
 ];
 
-/// AUTH-02: a client offers a login for this code. The message names the problem in one line,
+/// A client offers a login for this code. The message names the problem in one line,
 /// `details` gives advice.
+// AUTH-02
 pub(super) fn error(session: &SessionState) -> Error {
     let (code, message) = match &session.agent.options.model {
         Some(spec) => match session.agent.models.open(spec) {

@@ -5,14 +5,16 @@ use attache::{ContentBlock, Error, Prompt, Result};
 
 use crate::model::Part;
 use crate::state::SessionState;
-use crate::text::{clip_marked, percent_decode};
+use crate::text::clip_marked;
 use crate::tools::ToolContext;
+use attache_http::proxy::percent_decode;
 
 /// The most bytes of an embedded resource.
 const MAX_RESOURCE: usize = 256 << 10;
 
-/// PROMPT-02, PROMPT-04: refuses content that the model does not accept. The agent announces its
+/// Refuses content that the model does not accept. The agent announces its
 /// capabilities before a model is chosen, so this is checked here.
+// PROMPT-02, PROMPT-04
 pub(super) fn check(session: &SessionState, prompt: &Prompt) -> Result<()> {
     let Some(model) = session.model() else { return Ok(()) };
     let info = model.info();
@@ -30,7 +32,8 @@ pub(super) fn check(session: &SessionState, prompt: &Prompt) -> Result<()> {
     Ok(())
 }
 
-/// PROMPT-03: text and links always; the model reads linked files itself.
+/// Text and links always; the model reads linked files itself.
+// PROMPT-03
 pub(super) fn parts(cx: &ToolContext, prompt: &Prompt) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     for block in prompt.blocks() {
@@ -65,6 +68,10 @@ fn resource_part(cx: &ToolContext, resource: &EmbeddedResource) -> Part {
         EmbeddedResourceResource::Text(resource) => {
             let text = clip_marked(&resource.text, MAX_RESOURCE, "\n[… cut]");
             let name = shown_uri(cx, &resource.uri);
+            // What the user includes does not have to be read again.
+            if let Some(path) = file_path(&resource.uri).and_then(|path| cx.resolve(&path).ok()) {
+                cx.session.workspace.mark_seen(&path, Some(&resource.text));
+            }
             Part::Text(format!("[The user includes {name}]\n{text}\n[End of {name}]"))
         }
         EmbeddedResourceResource::Blob(blob) => match &blob.mime_type {

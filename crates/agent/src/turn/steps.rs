@@ -5,18 +5,45 @@ use std::sync::Arc;
 use attache::wire::v1::{Cost, SessionUpdate, UsageUpdate};
 use attache::{Error, ErrorObject, Result, StopReason, code};
 
+use super::diagnostics::Diagnostics;
+use super::hooks::TurnEnd;
 use super::model_stream::{self, Interruption, RequestedCall};
+use super::repeats::Repeats;
 use super::{TurnContext, compact, say, system_prompt, tool_calls};
 use crate::model::{ErrorKind, Message, Model, ModelError, Request, Response, Stop, Thinking, Usage};
+use crate::state::SessionState;
+
+/// The message to the model after an empty answer.
+const NUDGE: &str = "[Your answer was empty. Say what you did and found, or call a tool.]";
+
+/// How many compactions may follow each other without a new call between them.
+const MAX_IDLE_COMPACTIONS: u32 = 2;
 
 /// Runs the turn and adds up its usage.
 pub(super) async fn run(cx: &TurnContext, model: Arc<dyn Model>, usage: &mut Usage) -> Result<StopReason> {
     let limits = cx.session.agent.options.limits;
     let mut compacted = false;
-    for _ in 0..limits.steps {
+    let mut nudged = false;
+    let mut repeats = Repeats::default();
+    let mut diagnostics = Diagnostics::new(cx);
+    let mut turn_end = TurnEnd::new(cx);
+    // Compactions without a new call before them.
+    let mut idle_compactions = 0;
+    for step in 0..limits.steps {
         // The user may choose another model during the turn.
         let model = cx.session.model().unwrap_or_else(|| model.clone());
+        if model.info().has_small_window() {
+            cx.session.prepare_listing().await;
+        }
         if compact::is_due(&cx.session, model.info()) {
+            if repeats.compacted() || step == 0 {
+                idle_compactions = 0;
+            } else {
+                idle_compactions += 1;
+            }
+            if idle_compactions >= MAX_IDLE_COMPACTIONS {
+                return Err(compact::no_progress(model.info()));
+            }
             compact::run(cx, model.as_ref(), "", usage).await?;
         }
         let mut response = Response::default();
@@ -28,19 +55,47 @@ pub(super) async fn run(cx: &TurnContext, model: Arc<dyn Model>, usage: &mut Usa
             // The provider knows its window best. Compacting twice would not help.
             Err(Interruption::Model(error)) if error.kind == ErrorKind::TooLong && !compacted => {
                 compacted = true;
+                repeats.compacted();
                 compact::run(cx, model.as_ref(), "", usage).await?;
                 continue;
             }
             Err(Interruption::Model(error)) => return fail(cx, error).await,
         };
+        if calls.is_empty()
+            && response.stop == Some(Stop::Done)
+            && response.message().text().trim().is_empty()
+        {
+            if std::mem::replace(&mut nudged, true) {
+                return fail(cx, ModelError::protocol("the model returned an empty answer twice")).await;
+            }
+            cx.session.add_message(Message::user(NUDGE))?;
+            continue;
+        }
         if let Some(stop) = stop_reason(cx, &response, &calls).await? {
             skip(cx, calls, stop).await?;
-            return Ok(stop);
+            if stop == StopReason::EndTurn
+                && let Some(report) = turn_end.run(cx).await?
+            {
+                cx.session.add_message(Message::user(report))?;
+                continue;
+            }
+            return if cx.turn.turn().is_cancelled() { Err(Error::Cancelled) } else { Ok(stop) };
         }
-        let results = tool_calls::run(cx, calls).await;
+        let edits = diagnostics.edits(cx, &calls);
+        let mut results = tool_calls::run(cx, calls, &mut repeats).await;
+        results.extend(diagnostics.run(cx, &edits, &results).await?);
+        *usage += std::mem::take(&mut cx.session.conversation().task_usage);
         cx.session.add_message(Message::from_user(results))?;
         if cx.turn.turn().is_cancelled() {
             return Err(Error::Cancelled);
+        }
+        if let Some(tool) = repeats.stuck() {
+            say(
+                cx,
+                &format!("\n(The turn ends: the model called `{tool}` three times with the same result.)"),
+            )
+            .await?;
+            return Ok(StopReason::MaxTurnRequests);
         }
         if limits.output_tokens.is_some_and(|most| usage.output >= most) {
             return Ok(StopReason::MaxTokens);
@@ -49,18 +104,21 @@ pub(super) async fn run(cx: &TurnContext, model: Arc<dyn Model>, usage: &mut Usa
     Ok(StopReason::MaxTurnRequests)
 }
 
-fn request(cx: &TurnContext) -> Request {
+/// The next request of the session.
+pub(super) fn request(cx: &TurnContext) -> Request {
     let session = &cx.session;
     let conversation = session.conversation();
     let info = conversation.model.as_ref().map(|model| model.info());
     let has_tools = info.is_none_or(|info| info.tools);
     let can_think = info.is_none_or(|info| info.thinking);
     Request {
-        system: system_prompt::text(session, conversation.mode),
+        system: system_prompt::text(session, conversation.mode, info),
         messages: conversation.messages.clone(),
-        tools: if has_tools { cx.tools.specs(conversation.mode) } else { Vec::new() },
+        tools: if has_tools { cx.tools.specs(conversation.mode, info) } else { Vec::new() },
         thinking: if can_think { conversation.thinking } else { Thinking::Off },
         max_output: None,
+        temperature: None,
+        web_search: has_tools,
         cache_key: Some(session.id().to_owned()),
     }
 }
@@ -90,8 +148,9 @@ async fn skip(cx: &TurnContext, calls: Vec<RequestedCall>, stop: StopReason) -> 
     cx.session.add_message(Message::from_user(results))
 }
 
-/// PROMPT-20: a failure of the model is an error of the prompt, with advice for the user. The
+/// A failure of the model is an error of the prompt, with advice for the user. The
 /// session continues.
+// PROMPT-20
 async fn fail(cx: &TurnContext, error: ModelError) -> Result<StopReason> {
     let code = match error.kind {
         ErrorKind::Refused => {
@@ -104,8 +163,19 @@ async fn fail(cx: &TurnContext, error: ModelError) -> Result<StopReason> {
     Err(Error::Refused(ErrorObject::new(code, error.to_string())))
 }
 
-/// Adds up the usage of a response, and reports the window's fill level and the session's cost
-/// (MSG-05).
+/// Adds tokens and their cost to those of the session.
+pub(super) fn add_usage(session: &SessionState, model: &dyn Model, spent: Usage) {
+    if spent == Usage::default() {
+        return;
+    }
+    let mut conversation = session.conversation();
+    conversation.total_usage += spent;
+    let price = model.info().price;
+    conversation.cost = conversation.cost.zip(price).map(|(cost, price)| cost + price.of(&spent));
+}
+
+/// Adds up the usage of a response, and reports the window's fill level and the session's cost.
+// MSG-05
 pub(super) async fn count(
     cx: &TurnContext,
     model: &dyn Model,
@@ -118,10 +188,10 @@ pub(super) async fn count(
         return Ok(());
     }
     let (used, cost) = {
+        add_usage(&cx.session, model, spent);
         let mut conversation = cx.session.conversation();
         conversation.used = spent.context() + spent.output;
-        let price = model.info().price;
-        conversation.cost = conversation.cost.zip(price).map(|(cost, price)| cost + price.of(&spent));
+        conversation.last_usage = spent;
         (conversation.used, conversation.cost)
     };
     let cost = cost.map(|cost| Cost::new(cost, "USD"));

@@ -3,33 +3,54 @@
 //! Read-only calls next to each other run in parallel; every other call runs alone, in the order of
 //! the response.
 
-use std::sync::Arc;
-
-use attache::agent::{Tool as Call, ToolChange, ToolStatus};
-use attache::wire::v1::ToolKind;
-use serde_json::Value;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use super::TurnContext;
+use super::call::report_end;
 use super::model_stream::RequestedCall;
+use super::repeats::{CallKey, Repeats};
+use super::{TurnContext, call, hooks};
 use crate::model::{Part, text_of};
-use crate::tools::{AnyTool, Arguments, Job, Output, Progress, Result, ToolError, ToolInfo, permission};
+use crate::text::head_and_tail;
+use crate::tools::{Output, Result, ToolError};
 
 /// Runs the calls and returns one result for each, in order.
-pub(super) async fn run(cx: &TurnContext, calls: Vec<RequestedCall>) -> Vec<Part> {
+pub(super) async fn run(cx: &TurnContext, calls: Vec<RequestedCall>, repeats: &mut Repeats) -> Vec<Part> {
     let mut results = Vec::with_capacity(calls.len());
-    let mut calls = calls.into_iter().peekable();
-    while let Some(first) = calls.next() {
-        let mut group = vec![first];
+    let with_key = |call: RequestedCall| (CallKey::new(cx, &call), call);
+    let mut calls = calls.into_iter().map(with_key).peekable();
+    while let Some((key, first)) = calls.next() {
+        if let Some(result) = key.as_ref().and_then(|key| repeats.known(key, &id(&first))) {
+            report_known(cx, &first, &result).await;
+            results.push(result);
+            continue;
+        }
+        let (mut keys, mut group) = (vec![key], vec![first]);
         if is_read_only(cx, &group[0]) {
-            while let Some(next) = calls.next_if(|next| is_read_only(cx, next)) {
+            let next_read = |(key, next): &(Option<CallKey>, RequestedCall)| {
+                is_read_only(cx, next) && !key.as_ref().is_some_and(|key| repeats.is_known(key))
+            };
+            while let Some((key, next)) = calls.next_if(next_read) {
+                keys.push(key);
                 group.push(next);
             }
         }
-        results.extend(run_parallel(cx, group).await);
+        for (key, (mut result, may_repeat)) in keys.into_iter().zip(run_parallel(cx, group).await) {
+            if let Some(key) = key.filter(|_| !may_repeat) {
+                repeats.record(key, &mut result);
+            }
+            results.push(result);
+        }
     }
     results
+}
+
+/// Reports a call that was not run again, with the result of the earlier one.
+async fn report_known(cx: &TurnContext, requested: &RequestedCall, result: &Part) {
+    if let (Some(report), Part::Result { parts, failed, .. }) = (&requested.report, result) {
+        let outcome = Output { failed: *failed, ..Output::visible(text_of(parts)) };
+        report_end(cx, report, &Ok(outcome)).await;
+    }
 }
 
 fn is_read_only(cx: &TurnContext, requested: &RequestedCall) -> bool {
@@ -37,24 +58,26 @@ fn is_read_only(cx: &TurnContext, requested: &RequestedCall) -> bool {
     tool.is_some_and(|(info, _)| info.is_read_only())
 }
 
-/// Runs each call in a task of its own, so that a panic fails one call and not the turn.
-async fn run_parallel(cx: &TurnContext, group: Vec<RequestedCall>) -> Vec<Part> {
+/// Runs each call in a task of its own, so that a panic fails one call and not the turn. Returns the results, and
+/// whether the same call may have another result now.
+async fn run_parallel(cx: &TurnContext, group: Vec<RequestedCall>) -> Vec<(Part, bool)> {
     let ids: Vec<String> = group.iter().map(id).collect();
     let mut tasks = JoinSet::new();
     for (at, requested) in group.into_iter().enumerate() {
         let cx = cx.clone();
         let name = requested.call.as_ref().map_or_else(|call| &call.name, |call| &call.name).clone();
         let span = tracing::info_span!("tool_call", tool = name);
-        tasks.spawn(async move { (at, run_one(&cx, requested).await) }.instrument(span));
+        tasks.spawn(async move { (at, run_for_model(&cx, requested).await) }.instrument(span));
     }
-    let mut done: Vec<Option<Part>> = ids.iter().map(|_| None).collect();
+    let mut done: Vec<Option<(Part, bool)>> = ids.iter().map(|_| None).collect();
     while let Some(joined) = tasks.join_next().await {
         match joined {
             Ok((at, part)) => done[at] = Some(part),
             Err(error) => tracing::error!(%error, "a tool panicked"),
         }
     }
-    let failed = |id| result(id, Err("the tool failed with an internal error; try something else".into()));
+    let failed =
+        |id| (result(id, Err("the tool failed with an internal error; try something else".into())), false);
     ids.into_iter().zip(done).map(|(id, part)| part.unwrap_or_else(|| failed(id))).collect()
 }
 
@@ -82,101 +105,38 @@ fn result(call: String, outcome: Result<Output>) -> Part {
     }
 }
 
-/// One call, from its arguments to its result. The model and the client learn about every failure.
-async fn run_one(cx: &TurnContext, requested: RequestedCall) -> Part {
+/// One call, from its arguments to its result, and whether the same call may have another result now.
+async fn run_for_model(cx: &TurnContext, requested: RequestedCall) -> (Part, bool) {
     let id = id(&requested);
-    let report = requested.report.clone();
-    let outcome = attempt(cx, requested).await;
-    if let Err(error) = &outcome {
-        tracing::debug!(%error, "the tool call failed");
-    }
-    if let Some(report) = report {
-        report_end(cx, &report, &outcome).await;
-    }
-    result(id, outcome)
+    let outcome = hooked(cx, requested).await;
+    let may_repeat = matches!(outcome, Err(ToolError::Again(_)));
+    (result(id, outcome.map(|output| shortened(cx, output))), may_repeat)
 }
 
-/// TOOL-10: completed or failed, with the output. CANCEL-07: also when the turn was cancelled.
-async fn report_end(cx: &TurnContext, report: &Call, outcome: &Result<Output>) {
-    let mut change = report.change();
-    let failed = match outcome {
-        Ok(output) => {
-            if let Some(content) = &output.content {
-                change = change.content(content.clone());
-            }
-            if let Some(locations) = &output.locations {
-                change = change.locations(locations.clone());
-            }
-            // TOOL-19: the text for the model, unless the tool has an output for programs.
-            let raw = output.raw.clone().unwrap_or_else(|| text_of(&output.parts).into());
-            change = change.raw_output(raw);
-            output.failed
+/// One call with the hooks before and after it.
+async fn hooked(cx: &TurnContext, requested: RequestedCall) -> Result<Output> {
+    let Some(hooked) = hooks::HookedCall::new(cx, &requested) else { return call::run(cx, requested).await };
+    if let Err(error) = hooked.before(cx).await {
+        let outcome = Err(error);
+        if let Some(report) = &requested.report {
+            report_end(cx, report, &outcome).await;
         }
-        Err(error) => {
-            // A denied or cancelled call keeps showing what the user has just read.
-            let failed = !matches!(error, ToolError::Denied | ToolError::Cancelled);
-            if failed {
-                change = change.content([error.to_string().into()]);
-            }
-            change = change.raw_output(Value::from(error.to_string()));
-            true
-        }
-    };
-    cx.session.reporter.end_tool(report, change, failed).await;
+        return outcome;
+    }
+    let mut output = call::run(cx, requested).await?;
+    if !output.failed {
+        output.parts.extend(hooked.after(cx).await?.map(Part::Text));
+    }
+    Ok(output)
 }
 
-async fn attempt(cx: &TurnContext, requested: RequestedCall) -> Result<Output> {
-    let turn = cx.turn.turn();
-    let progress = Progress { call: requested.report.clone(), session: cx.session.clone() };
-    let job = turn.until_cancelled(permitted(cx, requested)).await??;
-    let handles_cancel = job.handles_cancel;
-    let work = (job.work)(cx.tool.clone(), progress);
-    if handles_cancel {
-        return work.await;
-    }
-    turn.until_cancelled(work).await?
-}
-
-/// Prepares a job and asks for permission.
-async fn permitted(cx: &TurnContext, requested: RequestedCall) -> Result<Job> {
-    let RequestedCall { call, report } = requested;
-    let call = call.map_err(|invalid| format!("{}; call it again", invalid.why))?;
-    let (info, tool) = find(cx, &call.name)?;
-    let arguments = Arguments::new(&call.arguments)?;
-    let job = tool.prepare(cx, &arguments).await?;
-    if let Some(report) = &report {
-        cx.session.reporter.update_tool(report, describe(info.kind, &job, &call.arguments)).await?;
-    }
-    permission::request(cx, report.as_deref(), &job.effects).await?;
-    if let Some(report) = &report {
-        // TOOL-08
-        let change = report.change().status(ToolStatus::InProgress);
-        cx.session.reporter.update_tool(report, change).await?;
-    }
-    Ok(job)
-}
-
-fn find<'a>(cx: &'a TurnContext, name: &str) -> Result<&'a (ToolInfo, Arc<dyn AnyTool>)> {
-    let mode = cx.session.conversation().mode;
-    match cx.tools.get(name) {
-        Some(found) if found.0.is_available_in(mode) => Ok(found),
-        Some(_) => Err(format!("`{name}` cannot be used in {mode} mode").into()),
-        None => {
-            let names: Vec<String> = cx.tools.specs(mode).into_iter().map(|spec| spec.name).collect();
-            Err(format!("no tool `{name}`; available: {}", names.join(", ")).into())
+/// The output with texts that leave room in the model's window.
+fn shortened(cx: &TurnContext, mut output: Output) -> Output {
+    let limit = cx.session.result_limit();
+    for part in &mut output.parts {
+        if let Part::Text(text) = part {
+            *text = head_and_tail(text, limit + limit / 8);
         }
     }
-}
-
-/// The prepared call as the client sees it before the permission.
-fn describe(kind: ToolKind, job: &Job, arguments: &Value) -> ToolChange {
-    let input = attache::Json::from(arguments.clone());
-    let mut change = ToolChange::new().title(job.title.clone()).kind(kind).raw_input(input);
-    if !job.locations.is_empty() {
-        change = change.locations(job.locations.clone());
-    }
-    if !job.content.is_empty() {
-        change = change.content(job.content.clone());
-    }
-    change
+    output
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use attache::agent::{ClientTerminal, DetachedTurn};
 use attache::client::Terminal as _;
-use attache::wire::v1::{CreateTerminalRequest, TerminalExitStatus, TerminalId};
+use attache::wire::v1::{CreateTerminalRequest, EnvVariable, TerminalExitStatus, TerminalId};
 use attache::{Error, Result};
 use attache_host::policy::{Guard, Mode, Policy};
 use attache_host::terminals::{PtyTerminal, PtyTerminals};
@@ -18,7 +18,8 @@ const OUTPUT_LIMIT: u64 = 1 << 20;
 /// How long a client may take to kill a command or to release a terminal.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A running command. Dropping it kills the command (TERM-05).
+/// A running command. Dropping it kills the command.
+// TERM-05
 pub(crate) enum RunningCommand {
     /// In a terminal of the client, which shows it.
     Client(ClientTerminal),
@@ -34,24 +35,44 @@ pub(crate) struct CommandOutput {
     pub(crate) truncated: bool,
     pub(crate) exit_code: Option<u32>,
     pub(crate) signal: Option<String>,
+    pub(crate) ended: bool,
 }
 
 impl Workspace {
-    /// Starts a program in a terminal. TERM-01: in the client's if it provides any.
+    /// Starts a program in a terminal. In the client's if it provides any.
+    // TERM-01
     pub(crate) async fn start(
         &self,
         turn: &DetachedTurn,
         argv: Vec<String>,
         cwd: &std::path::Path,
+        env: &[(String, String)],
     ) -> Result<RunningCommand> {
         let mut words = argv.into_iter();
         let program = words.next().ok_or_else(|| Error::invalid_params("the command is empty"))?;
         if let Some(terminals) = turn.turn().terminals() {
-            let command = terminals.command(program).args(words).cwd(cwd).output_limit(OUTPUT_LIMIT);
+            let mut command = terminals.command(program).args(words).cwd(cwd).output_limit(OUTPUT_LIMIT);
+            for (name, value) in env {
+                command = command.env(name, value);
+            }
             return command.start().await.map(RunningCommand::Client);
         }
+        self.start_local(turn, program, words.collect(), cwd, env).await
+    }
+
+    /// Starts a program in a terminal of the agent, which ends with the agent.
+    pub(crate) async fn start_local(
+        &self,
+        turn: &DetachedTurn,
+        program: String,
+        args: Vec<String>,
+        cwd: &std::path::Path,
+        env: &[(String, String)],
+    ) -> Result<RunningCommand> {
+        let env = env.iter().map(|(name, value)| EnvVariable::new(name, value)).collect::<Vec<_>>();
         let request = CreateTerminalRequest::new(turn.turn().session_id().clone(), program)
-            .args(words.collect::<Vec<_>>())
+            .args(args)
+            .env(env)
             .cwd(cwd.to_string_lossy().into_owned())
             .output_byte_limit(OUTPUT_LIMIT);
         // The agent's own policy has allowed it.
@@ -62,7 +83,8 @@ impl Workspace {
 }
 
 impl RunningCommand {
-    /// The client's terminal, to be embedded in a tool call (TOOL-16).
+    /// The client's terminal, to be embedded in a tool call.
+    // TOOL-16
     pub(crate) fn terminal_id(&self) -> Option<&TerminalId> {
         match self {
             RunningCommand::Client(terminal) => Some(terminal.id()),
@@ -70,8 +92,9 @@ impl RunningCommand {
         }
     }
 
-    /// Releases the terminal (TERM-05). A client's is released before its tool call ends, unless
+    /// Releases the terminal. A client's is released before its tool call ends, unless
     /// the client does not answer.
+    // TERM-05
     pub(crate) async fn release(self) {
         if let RunningCommand::Client(terminal) = self {
             let _ = tokio::time::timeout(CLIENT_TIMEOUT, terminal.release()).await;
@@ -92,8 +115,19 @@ impl RunningCommand {
             RunningCommand::Client(terminal) => terminal.output().await,
             RunningCommand::Local(terminal) => terminal.output().await,
         }?;
+        let ended = output.exit_status.is_some();
         let TerminalExitStatus { exit_code, signal, .. } = output.exit_status.unwrap_or_default();
-        Ok(CommandOutput { output: plain(&output.output), truncated: output.truncated, exit_code, signal })
+        let (text, truncated) = (plain(&output.output), output.truncated);
+        Ok(CommandOutput { output: text, truncated, exit_code, signal, ended })
+    }
+
+    /// The output so far, with its control sequences.
+    pub(crate) async fn raw_output(&self) -> Result<String> {
+        let output = match self {
+            RunningCommand::Client(terminal) => terminal.output().await,
+            RunningCommand::Local(terminal) => terminal.output().await,
+        };
+        Ok(output?.output)
     }
 
     /// Kills the command; its output stays.

@@ -8,8 +8,10 @@
 mod commands;
 mod local;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use attache::agent::{DetachedTurn, Turn};
 use attache_host::policy::{FilePath, real_path};
@@ -31,6 +33,36 @@ pub(crate) struct Workspace {
     real: Vec<PathBuf>,
     /// Files that were read, with the user's permission if they are outside of the roots.
     read: Mutex<HashSet<PathBuf>>,
+    /// Files whose text the model has seen, and how they were then.
+    seen: Mutex<HashMap<PathBuf, SeenFile>>,
+}
+
+/// How a file was when the model saw it.
+#[derive(Debug)]
+enum SeenFile {
+    /// The hash of its text.
+    Text(u64),
+    /// Its size and time on disk, if it is there.
+    OnDisk(Option<(u64, SystemTime)>),
+}
+
+/// Whether the model knows the text of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Never,
+    Outdated,
+    Current,
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
+    let meta = path.metadata().ok()?;
+    Some((meta.len(), meta.modified().ok()?))
 }
 
 /// A path from the model, resolved.
@@ -59,7 +91,7 @@ impl Workspace {
     pub(crate) fn new(cwd: PathBuf, additional: Vec<PathBuf>) -> Self {
         let roots: Vec<PathBuf> = std::iter::once(cwd).chain(additional).collect();
         let real = roots.iter().map(|root| real_path(root)).collect();
-        Workspace { roots, real, read: Mutex::default() }
+        Workspace { roots, real, read: Mutex::default(), seen: Mutex::default() }
     }
 
     pub(crate) fn cwd(&self) -> &Path {
@@ -101,14 +133,45 @@ impl Workspace {
         }
     }
 
+    /// Records that the model knows a file: its whole text, or a part of it as it is on disk now.
+    pub(crate) fn mark_seen(&self, path: &WorkspacePath, text: Option<&str>) {
+        let seen = match text {
+            Some(text) => SeenFile::Text(hash(text)),
+            None => SeenFile::OnDisk(stamp(&path.real)),
+        };
+        let mut known = self.seen.lock();
+        if known.len() < MAX_REMEMBERED || known.contains_key(&path.real) {
+            known.insert(path.real.clone(), seen);
+        }
+    }
+
+    /// Whether the model has seen a file, and whether as it is now, with this text.
+    pub(crate) fn has_seen(&self, path: &WorkspacePath, now: &str) -> Seen {
+        match self.seen.lock().get(&path.real) {
+            None => Seen::Never,
+            Some(SeenFile::Text(seen)) if *seen == hash(now) => Seen::Current,
+            Some(SeenFile::OnDisk(Some(seen))) if stamp(&path.real) == Some(*seen) => Seen::Current,
+            Some(_) => Seen::Outdated,
+        }
+    }
+
+    /// How many lines a file has, if it is read from disk.
+    pub(crate) async fn count_lines(&self, turn: &DetachedTurn, path: &WorkspacePath) -> Option<usize> {
+        if path.inside && turn.turn().read_files().is_some() {
+            return None;
+        }
+        self.read_local(path, None, None).await.ok().map(|text| text.lines().count())
+    }
+
     /// Whether the old text of a file may be read without another permission: it is inside, or was
     /// read before.
     pub(crate) fn can_read(&self, path: &WorkspacePath) -> bool {
         path.inside || self.read.lock().contains(&path.real)
     }
 
-    /// Reads text from line `line` on, at most `limit` lines. FS-01: through the client if it
+    /// Reads text from line `line` on, at most `limit` lines. Through the client if it
     /// provides files.
+    // FS-01
     pub(crate) async fn read(
         &self,
         turn: &DetachedTurn,
@@ -151,8 +214,9 @@ impl Workspace {
         }
     }
 
-    /// Replaces a file's text, or creates the file. FS-02: through the client if it provides both
+    /// Replaces a file's text, or creates the file. Through the client if it provides both
     /// reading and writing.
+    // FS-02
     pub(crate) async fn write(
         &self,
         turn: &DetachedTurn,

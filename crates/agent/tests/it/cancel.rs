@@ -1,4 +1,4 @@
-//! Cancelling, at every point of a turn: it ends at once as cancelled, and the session goes on.
+//! Cancelling, at every point of a turn: it ends at once as cancelled, and the session continues.
 
 use attache::StopReason;
 use attache::client::{Client, Event, Session};
@@ -36,6 +36,7 @@ say I look.
 call run {"command": "echo started; sleep 600"}
 == when "edit"
 --
+call read {"path": "a.txt"}
 call edit {"path": "a.txt", "old": "a", "new": "b"}
 == when "cut"
 --

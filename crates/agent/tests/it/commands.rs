@@ -20,8 +20,8 @@ async fn commands_are_announced_the_projects_own_among_them() {
     assert!(matches!(session.next_update().await.unwrap(), Event::Commands(_)));
     let commands = session.commands();
     let names: Vec<&str> = commands.iter().map(|command| command.name.as_str()).collect();
-    assert_eq!(names, ["init", "compact", "review", "plan", "undo", "fix"]);
-    assert_eq!(commands[5].description, "Fix an issue");
+    assert_eq!(names, ["init", "compact", "review", "plan", "context", "undo", "fix"]);
+    assert_eq!(commands[6].description, "Fix an issue");
     // shows CMD-04, CMD-05, CMD-06
     assert_eq!(allow(&mut session, "/fix 7 now").await.text, "Fix issue 7 now.");
     assert_eq!(allow(&mut session, "/nothing 7").await.text, "/nothing 7");
@@ -52,6 +52,7 @@ async fn undo_takes_every_change_of_the_last_turn_back() {
     project.write("moved.txt", "moved\n");
     let script = r#"== when "go"
 --
+call read {"path": "a.txt"}
 call edit {"path": "a.txt", "old": "a", "new": "b"}
 call write {"path": "new/dir/n.txt", "content": "n"}
 call delete {"path": "gone.txt"}
@@ -84,7 +85,7 @@ say I see.
 async fn undo_does_not_lose_what_came_later() {
     let project = Project::new();
     project.write("a.txt", "a\n");
-    let script = "==\n--\ncall edit {\"path\": \"a.txt\", \"old\": \"a\", \"new\": \"b\"}\n--\nsay done\n";
+    let script = "==\n--\ncall read {\"path\": \"a.txt\"}\ncall edit {\"path\": \"a.txt\", \"old\": \"a\", \"new\": \"b\"}\n--\nsay done\n";
     let mut session = session(&project, script, Mode::Auto).await;
     allow(&mut session, "go").await;
     project.write("a.txt", "mine\n");

@@ -7,7 +7,7 @@ use attache_agent::{Mode, Options};
 
 use crate::rig::{Project, allow, connect, session, session_of};
 
-/// The model fills its window with the first answer; what it is told afterwards decides what it says.
+/// The model fills its window with the first answer; later prompts decide what it says.
 const SCRIPT: &str = r#"window: 1000
 == when system "You summarize a conversation"
 say SUMMARY: the user likes green.
@@ -61,7 +61,7 @@ async fn clients_that_know_compactions_see_one_with_its_summary() {
     assert_eq!(seen[0].0, seen[1].0);
     assert_eq!((&seen[0].1, &seen[1].1), (&CompactionStatus::InProgress, &CompactionStatus::Completed));
     assert!(seen[1].2.contains("SUMMARY: the user likes green."), "{seen:?}");
-    // The conversation that goes on is the summary, in memory and on disk.
+    // The conversation that continues is the summary, in memory and on disk.
     let kept = attache_agent::store::Store::open(&store, attache_host::secrets::Mask::new()).unwrap();
     let context = kept.read(session.id().as_str()).unwrap().context();
     assert_eq!(context.len(), 1, "{context:?}");
@@ -87,7 +87,7 @@ say three
     let seen = allow(&mut session, "second").await;
     // Once only: the script says it each time.
     assert_eq!(seen.notices.len(), 1, "{seen:#?}");
-    let error = seen.error.expect("the second refusal is told").to_string();
+    let error = seen.error.expect("the second refusal is reported").to_string();
     assert!(error.contains("by 3 tokens") && error.contains("start a new session"), "{error}");
     assert_eq!(allow(&mut session, "third").await.text, "three");
 }
@@ -135,4 +135,20 @@ async fn a_compaction_that_is_cancelled_has_an_end_too() {
     drop(turn);
     assert_eq!(seen, [CompactionStatus::InProgress, CompactionStatus::Cancelled]);
     assert_eq!(allow(&mut session, "again").await.text, "here");
+}
+
+#[tokio::test]
+async fn a_window_that_the_same_call_fills_again_ends_the_turn() {
+    let project = Project::new();
+    project.write("big.txt", &"a line of a long file\n".repeat(1500));
+    let step = "--\nusage input=900 output=50\ncall read {\"path\": \"big.txt\"}\n";
+    let summarize = "== when system \"You summarize a conversation\"\nsay SUMMARY\n";
+    let script = format!("window: 1000\n{summarize}==\n{}", step.repeat(20));
+    let mut session = session(&project, &script, Mode::Ask).await;
+    let seen = allow(&mut session, "what is in big.txt?").await;
+    let error = seen.error.as_ref().unwrap().to_string();
+    assert!(error.contains("does not fit into the model's window of 1000 tokens"), "{error}");
+    assert_eq!(seen.notices.len(), 2, "{:?}", seen.notices);
+    let read = seen.states().iter().filter(|state| *state == "Read big.txt: completed").count();
+    assert_eq!(read, 3, "{:?}", seen.states());
 }

@@ -5,7 +5,7 @@ use attache_agent::{Mode, Options};
 
 use crate::rig::{Project, Seen, allow, connect, take};
 
-/// Each answer names what the model was told before, so that a lost conversation shows.
+/// Each answer names what was sent to the model before, so that a lost conversation shows.
 const SCRIPT: &str = r#"
 == when "first"
 --
@@ -46,7 +46,7 @@ async fn a_loaded_session_is_replayed_from_the_beginning() {
     assert_eq!(seen.text, "onetwo");
     assert!(seen.others.iter().any(|event| event.contains("the first thing")), "{:?}", seen.others);
     assert_eq!(seen.states().last().unwrap(), "Write made.txt: completed");
-    // It goes on where it was.
+    // It continues where it was.
     let mut session = loading.finish().await.unwrap();
     assert_eq!(allow(&mut session, "the first thing").await.text, "one");
 }

@@ -55,7 +55,7 @@ async fn files_cannot_raise_permissions() {
         for mode in [Mode::Ask, Mode::Plan] {
             let seen = attempt(&project, r#"call read {"path": "notes.md"}"#, mode).await;
             assert!(safe(&project), "{mode}: {claim}");
-            // Each time, also the second: nothing was remembered that nobody said.
+            // Each time, also the second: no answer was remembered.
             let each = if mode == Mode::Plan { 3 } else { 7 };
             assert_eq!(seen.asked.len(), 2 * each, "{mode}: {:?}", seen.titles_asked());
         }

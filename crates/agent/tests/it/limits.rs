@@ -1,4 +1,4 @@
-//! Limits, refusals and failures: each with its stop reason or its error, and the session goes on after each.
+//! Limits, refusals and failures: each with its stop reason or its error, and the session continues after each.
 
 use attache::client::Client;
 use attache::{StopReason, code};

@@ -3,11 +3,15 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod background;
 mod cancel;
 mod commands;
 mod compact;
+mod context;
+mod diagnostics;
 mod fetch;
 mod history;
+mod hooks;
 mod injection;
 mod limits;
 mod models;
@@ -23,9 +27,14 @@ mod rig;
 mod sandbox;
 mod servers;
 mod servers_hostile;
+mod skills;
 mod slice;
+mod sloppy;
+mod subtasks;
 mod suggestions;
 mod tasks;
 mod tasks_real;
 mod tools;
 mod trust;
+mod version_2;
+mod web_search;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use attache_agent::http::Http;
 use attache_agent::model::{
     Api, ErrorKind, Event, Key, Message, Model, ModelError, Models, Part, Request, Response, Role, Settings,
     Stop, Thinking,
 };
+use attache_http::client::HttpClient;
 use serde_json::json;
 
 use crate::models_server::{Server, Step, events, head, whole};
@@ -18,7 +18,7 @@ pub(crate) const KEY: &str = "sk-very-secret-key";
 pub(crate) fn settings(api: Api, url: &str) -> Settings {
     let mut settings = Settings::from_vars(|_| None);
     settings.discover = false;
-    settings.http = Some(Http::new(None).unwrap());
+    settings.http = Some(HttpClient::new(None).unwrap());
     settings.timeouts.pause = Duration::from_millis(1);
     settings.timeouts.retries = 2;
     let provider = settings.provider("test");
@@ -249,7 +249,7 @@ async fn busy_providers_are_asked_again_when_they_say() {
             let (events, error) = ask(&*model(api, &server)).await;
             assert_eq!(error, None, "{api:?} {number}");
             assert_eq!((retries(&events), server.seen().len()), (1, 2), "{api:?} {number}");
-            assert!(matches!(events[0], Event::Retry { .. }), "it is told before everything else");
+            assert!(matches!(events[0], Event::Retry { .. }), "it is reported first");
             assert_good(&events[1..]);
             if number == 0 {
                 assert_eq!(
@@ -276,7 +276,7 @@ async fn patience_ends() {
     let (events, error) = ask(&*model(Api::Chat, &server)).await;
     assert_eq!((events.len(), retries(&events), server.seen().len()), (2, 2, 3));
     assert!(matches!(error, Some(ModelError { kind: ErrorKind::Overloaded, .. })));
-    // Nobody waits for an hour unasked.
+    // It does not wait for an hour without a question.
     let server = Server::start(vec![whole(429, "retry-after: 3600\r\n", "{}"), good(Api::Chat)]).await;
     let (_, error) = ask(&*model(Api::Chat, &server)).await;
     assert!(

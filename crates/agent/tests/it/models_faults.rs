@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache_agent::http::{Http, Proxies};
 use attache_agent::model::{Api, ErrorKind, Event, ModelError, Models, Stop};
+use attache_http::client::{HttpClient, Timeouts as HttpTimeouts};
+use attache_http::proxy::Proxies;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -223,7 +224,7 @@ async fn encrypted_connections_lead_through_a_proxy_and_trust_only_known_authori
     let mut settings = settings(Api::Chat, "https://models.test/v1");
     settings.timeouts.retries = 0;
     let authority = format!("{}/tests/data/models-authority.pem", env!("CARGO_MANIFEST_DIR"));
-    let trusting = Http::new(Some(authority.as_ref())).unwrap().with_proxies(through(port));
+    let trusting = HttpClient::new(Some(authority.as_ref())).unwrap().with_proxies(through(port));
     settings.http = Some(trusting);
     let (events, error) = ask(&*open(&settings)).await;
     assert_eq!(error, None);
@@ -231,10 +232,10 @@ async fn encrypted_connections_lead_through_a_proxy_and_trust_only_known_authori
     let tunnel = asked.lock().unwrap()[0].clone();
     assert!(tunnel.starts_with("CONNECT models.test:443 HTTP/1.1\r\n"), "{tunnel}");
     assert!(tunnel.contains("proxy-authorization: Basic bWU6cGFzcw=="), "{tunnel}");
-    assert!(!tunnel.contains("sk-"), "the proxy is not told the key");
+    assert!(!tunnel.contains("sk-"), "the proxy does not get the key");
     assert_eq!(seen.lock().unwrap()[0].header("host"), Some("models.test"));
-    // Without that authority the same server is not believed, and is told nothing.
-    settings.http = Some(Http::new(None).unwrap().with_proxies(through(port)));
+    // Without that authority the same server is not trusted, and nothing is sent to it.
+    settings.http = Some(HttpClient::new(None).unwrap().with_proxies(through(port)));
     let (_, error) = ask(&*open(&settings)).await;
     assert!(
         matches!(&error, Some(ModelError { kind: ErrorKind::Network, message: why, .. }) if why.contains("models.test:443")),
@@ -248,7 +249,7 @@ async fn a_proxy_that_refuses_is_named_without_its_password() {
     let port = proxy(Arc::default(), Arc::default(), false).await;
     let mut settings = settings(Api::Chat, "https://models.test/v1");
     settings.timeouts.retries = 0;
-    settings.http = Some(Http::new(None).unwrap().with_proxies(through(port)));
+    settings.http = Some(HttpClient::new(None).unwrap().with_proxies(through(port)));
     let (_, error) = ask(&*open(&settings)).await;
     let text = error.unwrap().to_string();
     assert!(text.contains("proxy") && text.contains("407") && !text.contains("pass@"), "{text}");
@@ -258,7 +259,7 @@ async fn a_proxy_that_refuses_is_named_without_its_password() {
 async fn plain_requests_tell_a_proxy_the_whole_url() {
     let server = Server::start(vec![good(Api::Chat)]).await;
     let mut settings = settings(Api::Chat, "http://models.test/v1");
-    settings.http = Some(Http::new(None).unwrap().with_proxies(through(server.port)));
+    settings.http = Some(HttpClient::new(None).unwrap().with_proxies(through(server.port)));
     let (_, error) = ask(&*open(&settings)).await;
     assert_eq!(error, None);
     assert_eq!(server.seen()[0].path(), "http://models.test/v1/chat/completions");
@@ -270,8 +271,10 @@ async fn a_way_that_leads_nowhere_is_given_up() {
     let silent = Server::start(vec![vec![Step::Hold]]).await;
     let mut settings = settings(Api::Chat, "https://models.test/v1");
     settings.timeouts.retries = 0;
-    let http = Http::new(None).unwrap().with_proxies(through(silent.port));
-    settings.http = Some(http.with_connect_timeout(Duration::from_millis(80)));
+    let http = HttpClient::new(None).unwrap().with_proxies(through(silent.port));
+    settings.http = Some(
+        http.with_timeouts(HttpTimeouts { connect: Duration::from_millis(80), ..HttpTimeouts::default() }),
+    );
     let (_, error) = ask(&*open(&settings)).await;
     assert!(
         matches!(&error, Some(ModelError { kind: ErrorKind::Network, message: why, .. }) if why.contains("no response within")),

@@ -67,7 +67,7 @@ fn a_key_is_kept_in_a_file_that_only_its_user_can_read() {
     assert_eq!((keys.get("anthropic"), keys.get("openai")), (None, Key::new("other-key")));
     keys.remove("openai").unwrap();
     assert!(!Path::new(&place).exists(), "nothing is left behind");
-    // A damaged file is not overwritten, and what is in it is not told.
+    // A damaged file is not overwritten, and its content is not shown.
     fs::write(&place, format!("{{\"keys\": {KEY}")).unwrap();
     fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).unwrap();
     let error = keys.set("openai", &key()).unwrap_err();
@@ -101,7 +101,7 @@ fn a_key_is_kept_in_the_keyring_if_that_works() {
     assert!(gone.set("openai", &key()).unwrap().ends_with("agent-keys.json"));
 }
 
-/// Settings in which nobody on this machine is asked.
+/// Settings without a provider on this machine.
 fn nothing() -> Settings {
     let mut settings = Settings::from_vars(|_| None);
     settings.discover = false;

@@ -127,7 +127,7 @@ async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> Option<Seen> {
     Some(seen)
 }
 
-/// The head of an answer whose length is told by its end.
+/// The head of an answer whose end marks its length.
 pub(crate) fn head(status: u16, kind: &str, more: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\n{more}connection: close\r\n\r\n").into_bytes()
 }

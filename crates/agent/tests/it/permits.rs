@@ -7,8 +7,7 @@ use attache_agent::{Mode, Options, Sandbox};
 
 use crate::rig::{Project, allow, connect, json, run, run_with, session};
 
-const EDIT: &str =
-    "==\n--\ncall edit {\"path\": \"a.txt\", \"old\": \"a\", \"new\": \"b\"}\n--\nsay ${result}\n";
+const EDIT: &str = "==\n--\ncall read {\"path\": \"a.txt\"}\n--\ncall edit {\"path\": \"a.txt\", \"old\": \"a\", \"new\": \"b\"}\n--\nsay ${result}\n";
 
 #[tokio::test]
 async fn a_question_shows_the_change_and_no_means_no() {
@@ -34,11 +33,21 @@ async fn a_question_shows_the_change_and_no_means_no() {
         ask.choose_kind(PermissionOptionKind::RejectOnce);
     })
     .await;
+    // shows PERM-15
     assert_eq!(before, "a\n", "nothing happens before the answer");
     assert_eq!(project.read("a.txt"), "a\n");
     assert_eq!(seen.text, "the user did not allow this");
     assert_eq!(seen.stop, Some(StopReason::EndTurn));
-    assert_eq!(seen.states(), ["edit: pending", "Edit a.txt: failed"]);
+    assert_eq!(
+        seen.states(),
+        [
+            "read: pending",
+            "Read a.txt: in_progress",
+            "Read a.txt: completed",
+            "edit: pending",
+            "Edit a.txt: failed"
+        ]
+    );
     assert!(seen.calls.last().unwrap().content.is_none(), "the change that was not made is still shown");
     let content = seen.asked[0].content.as_ref().unwrap();
     assert!(matches!(&content[0], ToolCallContent::Diff(diff) if diff.new_text == "b\n"), "{content:?}");
@@ -61,6 +70,9 @@ async fn always_is_remembered_for_just_that_and_for_one_session() {
     let project = Project::new();
     project.write("a.txt", "1");
     let script = r#"==
+--
+call read {"path": "a.txt"}
+call read {"path": "b.txt"}
 --
 call write {"path": "a.txt", "content": "2"}
 --

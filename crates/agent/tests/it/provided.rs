@@ -1,4 +1,4 @@
-//! A client that lends its files and terminals.
+//! A client that provides its files and terminals.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -69,6 +69,8 @@ async fn a_client_that_provides_only_reading_gets_no_unsaved_text_on_disk() {
     let client = Client::new()
         .read_files(|_: RequestContext, _: ReadTextFileRequest| async { Ok("unsaved\n".to_owned()) });
     let script = "==\n--\ncall edit {\"path\": \"a.txt\", \"old\": \"disk\", \"new\": \"the disk\"}\n--\nsay ${result}\n";
+    // The model sees the text on disk before it changes it.
+    let script = &script.replacen("--\n", &format!("--\n{}\n--\n", script.lines().nth(2).unwrap()), 1);
     let mut session = session_of(client, &project, script, Mode::Code).await;
     let seen = allow(&mut session, "go").await;
     assert_eq!(project.read("a.txt"), "on the disk\n", "{seen:#?}");

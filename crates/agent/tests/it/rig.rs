@@ -80,7 +80,7 @@ pub(crate) async fn connect(client: Client, options: Options) -> AgentHandle {
     client.connect(ours).await.unwrap()
 }
 
-/// A session of a client that lends nothing, in a mode.
+/// A session of a client that provides nothing, in a mode.
 pub(crate) async fn session(project: &Project, script: &str, mode: Mode) -> Session {
     session_of(Client::new().notices(), project, script, mode).await
 }

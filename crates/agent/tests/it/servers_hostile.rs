@@ -95,7 +95,7 @@ async fn resources_are_listed_and_read_within_bounds() {
 #[tokio::test]
 async fn a_giant_answer_fails_its_call_at_once() {
     assert_failed(&call("result").await, "the response is larger than 8 MiB");
-    // Where nobody can say whose it is, the server is given up.
+    // Where its owner is unclear, the connection to the server is closed.
     assert_failed(&call("result-first").await, "it has ended: the response is larger than 8 MiB");
     assert_failed(&call("nonsense").await, "the response is malformed");
     let seen = call("error").await;

@@ -76,6 +76,9 @@ async fn rename_across_files() {
 --
 call search {"pattern": "get_user"}
 -- when result "src/main.sh:3:get_user 2"
+call read {"path": "src/lib.sh"}
+call read {"path": "src/main.sh"}
+call read {"path": "README.md"}
 call edit {"path": "src/lib.sh", "old": "get_user", "new": "find_user", "all": true}
 call edit {"path": "src/main.sh", "old": "get_user", "new": "find_user", "all": true}
 call edit {"path": "README.md", "old": "get_user", "new": "find_user", "all": true}

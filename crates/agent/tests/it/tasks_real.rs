@@ -133,7 +133,9 @@ fn completion(asked: &Asked) -> Vec<Step> {
     let said = |role: &str| messages.iter().filter(|message| message["role"] == role).collect::<Vec<_>>();
     let task = said("user")[0]["content"].to_string();
     let (_, files) = ANSWERS.iter().find(|(word, _)| task.contains(word)).unwrap();
-    let delta = if said("tool").len() < files.len() {
+    // A file that exists is shown first, and is written by the second call.
+    let is_done = |result: &&&Value| !result["content"].to_string().contains("make it again");
+    let delta = if said("tool").iter().filter(is_done).count() < files.len() {
         let call = |(index, (path, content)): (usize, &(&str, &str))| {
             let arguments = json!({"path": path, "content": content}).to_string();
             json!({"index": index, "id": format!("call-{index}"), "type": "function",

@@ -1,4 +1,4 @@
-//! Every tool, by itself, without a client that lends anything.
+//! Every tool, by itself, without a client that provides anything.
 
 use attache::StopReason;
 use attache::client::Client;
@@ -21,7 +21,7 @@ async fn read_returns_numbered_lines_and_the_rest() {
     let project = Project::new();
     project.write("a.txt", "one\ntwo\nthree\nfour\n");
     let seen = call(&project, Mode::Ask, r#"call read {"path": "a.txt", "line": 2, "limit": 2}"#).await;
-    assert_eq!(seen.text, "2\ttwo\n3\tthree\n(there is more; continue with line=4)");
+    assert_eq!(seen.text, "2\ttwo\n3\tthree\n(lines 2 to 3 of 4; continue with line=4)");
     let location = &seen.calls[1].locations.as_ref().unwrap()[0];
     // shows TOOL-18, TOOL-19
     assert_eq!((location.path.as_str(), location.line), (project.path_of("a.txt").as_str(), Some(2)));
@@ -92,7 +92,7 @@ async fn write_makes_files_and_shows_what_changes() {
     // shows TOOL-15
     let project = Project::new();
     project.write("old.txt", "old\n");
-    let calls = "call write {\"path\": \"new/dir/a.txt\", \"content\": \"a\\n\"}\ncall write {\"path\": \"old.txt\", \"content\": \"new\\n\"}";
+    let calls = "call read {\"path\": \"old.txt\"}\n--\ncall write {\"path\": \"new/dir/a.txt\", \"content\": \"a\\n\"}\ncall write {\"path\": \"old.txt\", \"content\": \"new\\n\"}";
     let seen = call(&project, Mode::Ask, calls).await;
     assert_eq!((project.read("new/dir/a.txt"), project.read("old.txt")), ("a\n".into(), "new\n".into()));
     assert_eq!(seen.text, "created new/dir/a.txt, 1 lines\nreplaced old.txt, 1 lines");
@@ -107,23 +107,27 @@ async fn write_makes_files_and_shows_what_changes() {
 async fn edit_makes_all_edits_or_none() {
     let project = Project::new();
     project.write("a.rs", "fn a() {\n    one();\n}\n\nfn b() {\n    one();\n}\n");
-    let two = r#"call edit {"path": "a.rs", "edits": [
+    let two = r#"call read {"path": "a.rs"}
+--
+call edit {"path": "a.rs", "edits": [
     {"old": "fn a() {\n    one();", "new": "fn a() {\n    two();"},
     {"old": "fn b() {  \n    one();\n}", "new": "fn b() {\n    three();\n}"}]}"#;
     let seen = call(&project, Mode::Code, two).await;
     assert_eq!(project.read("a.rs"), "fn a() {\n    two();\n}\n\nfn b() {\n    three();\n}\n", "{seen:#?}");
     assert!(seen.text.contains("line 1, 5") && seen.text.contains("differed in whitespace"), "{}", seen.text);
     assert!(seen.asked.is_empty());
-    let wrong =
-        r#"call edit {"path": "a.rs", "edits": [{"old": "two", "new": "2"}, {"old": "()", "new": "x"}]}"#;
-    let seen = call(&project, Mode::Code, wrong).await;
+    let wrong = "call read {\"path\": \"a.rs\"}\n--\n".to_owned()
+        + r#"call edit {"path": "a.rs", "edits": [{"old": "two", "new": "2"}, {"old": "()", "new": "x"}]}"#;
+    let seen = call(&project, Mode::Code, &wrong).await;
     assert!(
         seen.text.contains("edit 2") && seen.text.contains("4 times (lines 1, 2, 5, 6)"),
         "{}",
         seen.text
     );
     assert!(project.read("a.rs").contains("two"), "nothing was changed");
-    let all = r#"call edit {"path": "a.rs", "old": "fn ", "new": "pub fn ", "all": true}"#;
+    let all = r#"call read {"path": "a.rs"}
+--
+call edit {"path": "a.rs", "old": "fn ", "new": "pub fn ", "all": true}"#;
     call(&project, Mode::Code, all).await;
     assert_eq!(project.read("a.rs").matches("pub fn").count(), 2);
     let seen = call(&project, Mode::Code, r#"call edit {"path": "none.rs", "old": "a", "new": "b"}"#).await;
@@ -164,7 +168,7 @@ async fn run_returns_output_and_exit_code() {
 async fn the_output_of_a_long_command_is_shown_while_it_runs() {
     // shows TOOL-09
     let project = Project::new();
-    // It goes on when the client has seen its first line.
+    // It continues when the client has seen its first line.
     let command = "echo first; while [ ! -e seen ]; do sleep 0.05; done; echo second";
     let script = format!("==\n--\ncall run {{\"command\": \"{command}\"}}\n--\nsay done\n");
     let mut session = session(&project, &script, Mode::Auto).await;
@@ -199,7 +203,7 @@ async fn calls_that_only_look_run_at_the_same_time() {
     let script = "==\n--\ncall read {\"path\": \"a\"}\ncall read {\"path\": \"b\"}\n--\nsay ${result}\n";
     let mut session = session_of(client, &project, script, Mode::Ask).await;
     let seen = allow(&mut session, "go").await;
-    assert_eq!(seen.text, "1\tA\n\n1\tB");
+    assert_eq!(seen.text, "1\tA\n(end of the file, 1 line)\n\n1\tB\n(end of the file, 1 line)");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::{EventLog, Findings, Message, Watcher};
-use crate::Role;
+use crate::{Role, Version, capability};
 
 /// A method or update, the capability that it needs, the rules that an allowed use shows and the
 /// rules that a forbidden use breaks.
@@ -83,6 +83,11 @@ impl Watcher for CapabilityUse {
     }
 }
 
+/// Whether a rule of its own says that a client needs a capability for the method.
+pub(crate) fn has_own_rule(method: &str) -> bool {
+    BY_CLIENT.iter().any(|(name, _, _, broken)| *name == method && *broken != ["INIT-15"])
+}
+
 /// One use: fine if the other side can.
 fn used(log: &EventLog, message: &Message, what: &str, table: &[Use], out: &mut Findings) {
     let Some((_, path, looked, broken)) = table.iter().find(|(name, ..)| *name == what) else { return };
@@ -102,6 +107,7 @@ fn need(
     if log.can(other, path) {
         looked.iter().for_each(|rule| out.pass(rule, message));
     } else {
+        let path = capability::name(log.version(), other, path);
         let why = format!("`{what}` is used, but the {other} did not advertise `{path}`");
         broken.iter().for_each(|rule| out.fail(rule, message, why.clone()));
     }
@@ -131,7 +137,7 @@ fn client(log: &EventLog, message: &Message, out: &mut Findings) {
     }
 }
 
-/// What a client passes when it opens a session.
+/// Judges the params that open a session.
 fn set_up(log: &EventLog, message: &Message, params: &Value, out: &mut Findings) {
     // ROOT-11: an empty list says the same as none.
     if params["additionalDirectories"].as_array().is_some_and(|roots| !roots.is_empty()) {
@@ -141,7 +147,9 @@ fn set_up(log: &EventLog, message: &Message, params: &Value, out: &mut Findings)
     for server in params["mcpServers"].as_array().into_iter().flatten() {
         let (kind, path, rule) = match server["type"].as_str() {
             Some("http") => ("http", "mcpCapabilities.http", "MCP-03"),
-            Some("sse") => ("sse", "mcpCapabilities.sse", "MCP-03"),
+            // V2-39: version 2 has none of these.
+            Some("sse") if log.version() == Version::V1 => ("sse", "mcpCapabilities.sse", "MCP-03"),
+            Some("stdio") if log.version() == Version::V2 => ("stdio", "mcpCapabilities.stdio", "MCP-03"),
             Some("acp") => ("acp", "mcpCapabilities.acp", "MCPA-01"),
             _ => continue,
         };

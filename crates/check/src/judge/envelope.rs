@@ -52,10 +52,10 @@ impl Watcher for Envelope {
 
 fn request(log: &EventLog, message: &Message, id: &Value, method: &str, out: &mut Findings) {
     let whole = id.is_i64() || id.is_u64();
-    out.check("RPC-06", message, id.is_string() || whole || id.is_null(), || {
-        format!("the id {id} is neither a string, an integer nor null")
-    });
-    if !matches!(id, Value::Object(_) | Value::Array(_) | Value::Bool(_)) {
+    let fits = !matches!(id, Value::Object(_) | Value::Array(_) | Value::Bool(_));
+    out.check("RPC-06", message, fits, || format!("the id {id} is neither a string, a number nor null"));
+    // A fraction is only advised against.
+    if fits {
         out.check("RPC-07", message, id.is_string() || whole, || format!("{method} has the id {id}"));
     }
     match log.open(message.from, id) {
@@ -110,8 +110,12 @@ fn matched(log: &EventLog, message: &Message, id: &Value, out: &mut Findings) {
         }
         return;
     }
-    // RPC-09, RPC-10: an error without an id answers a line that was no message. If there was none,
-    // it can only be the answer to a notification.
+    // RPC-09, RPC-10: an error without an id answers a line that was no message. If there was none, it can only be
+    // the answer to a notification, or to a request that the peer could not read: that one stays open (RPC-05, RPC-24).
+    let unread = matches!(message.json["error"]["code"].as_i64(), Some(-32700 | -32600));
+    if unread && log.open.iter().any(|asked| asked.from == asker) {
+        return;
+    }
     if log.odd[usize::from(asker == Role::Client)] == 0 {
         out.fail(
             "RPC-04",
@@ -209,7 +213,7 @@ impl Lines {
         }
     }
 
-    /// What looked like a beginning had no end.
+    /// Ends the search for the end of a pending message.
     fn give_up(&mut self, role: Role, out: &mut Findings) {
         if let Some(pending) = self.pending[usize::from(role == Role::Client)].take() {
             out.fail_at(only_messages(role), role, &pending.at, "a message that breaks off");

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::message::asked_tool;
 use super::{Kind, Message};
-use crate::{Role, Version};
+use crate::{Role, Version, capability};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,6 +106,8 @@ pub struct ToolCall {
     pub status: String,
     /// The kind.
     pub kind: String,
+    /// The title.
+    pub title: String,
     /// Whether a `tool_call` announced it, rather than an update or a permission request.
     pub announced: bool,
     /// The first trace entry that names it.
@@ -148,26 +151,31 @@ impl EventLog {
 
     /// The capabilities of `role`; null if unknown.
     pub fn capabilities(&self, role: Role) -> &Value {
+        self.stated_capabilities(role).1
+    }
+
+    /// The capabilities of `role`, and the version that their names are from.
+    fn stated_capabilities(&self, role: Role) -> (Version, &Value) {
         let (stated, old) = match (role, &self.initialize) {
             (Role::Agent, _) => (&self.initialized, "agentCapabilities"),
             (Role::Client, Some(asked)) => (&asked.params, "clientCapabilities"),
-            (Role::Client, None) => return &Value::Null,
+            (Role::Client, None) => return (Version::V1, &Value::Null),
         };
-        // A peer that names version 2 in the words of version 1 is understood too.
+        // Some peers of version 2 state capabilities under the name of version 1.
         match &stated["capabilities"] {
-            Value::Object(_) if self.version() == Version::V2 => &stated["capabilities"],
-            _ => &stated[old],
+            Value::Object(_) if self.version() == Version::V2 => (Version::V2, &stated["capabilities"]),
+            _ => (Version::V1, &stated[old]),
         }
     }
 
-    /// INIT-15, INIT-19: whether `role` advertised the capability at a path such as
-    /// `fs.readTextFile`, with `true` or an object.
+    /// Whether `role` has the capability that version 1 has at a path such as `fs.readTextFile`.
     pub fn can(&self, role: Role, path: &str) -> bool {
-        let found = path.split('.').fold(self.capabilities(role), |value, key| &value[key]);
-        *found == Value::Bool(true) || found.is_object()
+        let (version, stated) = self.stated_capabilities(role);
+        capability::has(version, role, stated, path)
     }
 
-    /// INIT-28: whether capabilities of either role announce extensions in `_meta`.
+    /// Whether capabilities of either role announce extensions in `_meta`.
+    // INIT-28
     pub fn announces_extensions(&self) -> bool {
         let announces = |role| self.capabilities(role).to_string().contains("\"_meta\"");
         announces(Role::Agent) || announces(Role::Client)
@@ -262,7 +270,7 @@ impl EventLog {
                 entry.set_up(asked);
             }
             (Role::Agent, "session/request_permission") => {
-                let call = &asked.params["toolCall"];
+                let call = asked_tool(&asked.params);
                 self.tool(session, call, asked.index, false);
             }
             (Role::Agent, "terminal/release") => {
@@ -332,7 +340,9 @@ impl EventLog {
             first: index,
             ..ToolCall::default()
         });
-        for (key, place) in [("status", &mut tool.status), ("kind", &mut tool.kind)] {
+        for (key, place) in
+            [("status", &mut tool.status), ("kind", &mut tool.kind), ("title", &mut tool.title)]
+        {
             if let Some(value) = call[key].as_str() {
                 value.clone_into(place);
             }
@@ -402,6 +412,11 @@ impl EventLog {
             (Role::Agent, "terminal/wait_for_exit") => {
                 if let Some(terminal) = self.terminal(asked) {
                     terminal.ended = true;
+                }
+            }
+            (Role::Agent, "terminal/output") => {
+                if let Some(terminal) = self.terminal(asked) {
+                    terminal.ended |= result["exitStatus"].is_object();
                 }
             }
             _ => {}

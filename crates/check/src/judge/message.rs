@@ -107,8 +107,9 @@ impl Message {
         Some((text(&params["sessionId"]), text(&update["sessionUpdate"]), update))
     }
 
-    /// Whether a receiver may answer it with an error without an id (RPC-09, RPC-10), because it is
+    /// Whether a receiver may answer it with an error without an id, because it is
     /// not valid JSON-RPC 2.0.
+    // RPC-09, RPC-10
     pub fn is_odd(&self) -> bool {
         let good_id = self.id().is_none_or(|id| id.is_string() || id.is_i64() || id.is_u64());
         matches!(self.kind, Kind::Invalid { .. })
@@ -121,6 +122,15 @@ impl Message {
 /// The text of a value, empty if it is not a string.
 pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+/// The tool call that a permission request is about; null if it is about none.
+pub(super) fn asked_tool(params: &Value) -> &Value {
+    match &params["subject"] {
+        Value::Null => &params["toolCall"],
+        // Version 2 has other subjects too.
+        subject => &subject["toolCall"],
+    }
 }
 
 fn read(line: &[u8]) -> (Value, Kind) {

@@ -1,8 +1,9 @@
 //! Watchers: judges that look at every message of a conversation, live or recorded.
 //!
-//! `envelope.rs` judges lines as JSON-RPC, `shape.rs` the types of messages, `order.rs` their
-//! order, `capability_use.rs` the use of capabilities, `trace_context.rs` reserved names; `agent/`
-//! and `client/` hold the rest of version 1 by topic, `v2/` that of version 2. [`Watcher::rules`] lists the rules of a watcher.
+//! `envelope.rs` judges lines as JSON-RPC, `shape/` the types of messages, `order.rs` their order,
+//! `capability_use.rs` the use of capabilities, `trace_context.rs` reserved names; `agent/`
+//! and `client/` hold the rest by topic, `v2/` what only version 2 has. [`Watcher::rules`] lists the
+//! rules of a watcher.
 //!
 //! Watchers judge both roles. [`judge`] then drops the findings about the checker's own messages,
 //! which are often wrong on purpose, and those about rules of another version than the negotiated.
@@ -18,10 +19,11 @@ mod shape;
 mod trace_context;
 pub mod v2;
 
+pub(crate) use capability_use::has_own_rule;
 pub use event_log::{EventLog, Request, Session, Terminal, ToolCall};
 pub(crate) use message::text;
 pub use message::{Kind, Message};
-pub(crate) use order::is_conversation;
+pub(crate) use order::{is_conversation, part};
 
 use std::collections::HashSet;
 
@@ -131,9 +133,10 @@ pub fn watchers(role: Option<Role>) -> Vec<Box<dyn Watcher>> {
     let mut list: Vec<Box<dyn Watcher>> = vec![
         Box::new(envelope::Lines::default()),
         Box::new(envelope::Envelope),
-        Box::new(shape::Shape),
+        Box::new(shape::Shape::v1()),
+        Box::new(shape::Shape::v2()),
         Box::new(order::Beginning),
-        Box::new(order::Updates),
+        Box::new(order::Updates::default()),
         Box::new(capability_use::CapabilityUse),
         Box::new(trace_context::TraceContext::default()),
     ];

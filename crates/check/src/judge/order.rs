@@ -1,6 +1,10 @@
 //! The order of messages: nothing before `initialize`, nothing of a session before it is known,
 //! nothing of a turn after its answer.
 
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
 use super::{EventLog, Findings, Message, Session, Watcher};
 use crate::Role;
 use crate::schema::Method;
@@ -79,7 +83,10 @@ fn agent(log: &EventLog, message: &Message, out: &mut Findings) {
 
 /// Judges the order of updates.
 #[derive(Debug, Default)]
-pub(super) struct Updates;
+pub(super) struct Updates {
+    /// The parts of conversations so far, by session.
+    said: BTreeSet<(String, String)>,
+}
 
 impl Watcher for Updates {
     fn rules(&self) -> &'static [&'static str] {
@@ -87,8 +94,13 @@ impl Watcher for Updates {
     }
 
     fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
-        if let Some((id, kind, _)) = message.update() {
-            return update(log, message, id, kind, out);
+        if let Some((id, kind, content)) = message.update() {
+            let part = part(content).filter(|_| is_conversation(kind)).map(|part| (id.to_owned(), part));
+            let is_again = part.as_ref().is_some_and(|part| self.said.contains(part));
+            let late =
+                log.sessions.get(id).is_some_and(|session| !session.opening && session.prompts.is_empty());
+            self.said.extend(part.filter(|_| !late));
+            return update(log, message, (id, kind), is_again, out);
         }
         let Some((asked, outcome)) = log.response(message) else { return };
         let Some(session) = asked.session().and_then(|id| log.sessions.get(id)) else { return };
@@ -108,8 +120,9 @@ impl Watcher for Updates {
     }
 }
 
-/// Kinds that tell the conversation itself; the others describe the session and may come at any
-/// time (SESS-31).
+/// Whether an update of this kind is part of the conversation. The others describe the session and
+/// may come at any time.
+// SESS-31
 pub(crate) fn is_conversation(kind: &str) -> bool {
     matches!(
         kind,
@@ -122,7 +135,16 @@ pub(crate) fn is_conversation(kind: &str) -> bool {
     )
 }
 
-fn update(log: &EventLog, message: &Message, id: &str, kind: &str, out: &mut Findings) {
+/// The part of a conversation that an update is about: a tool call, a message, or words that are
+/// long enough to be known again.
+pub(crate) fn part(update: &Value) -> Option<String> {
+    const LONG: usize = 16;
+    let named = |key: &str| update[key].as_str().map(|id| format!("{key} {id}"));
+    let words = || update["content"]["text"].as_str().filter(|text| text.len() >= LONG).map(str::to_owned);
+    named("toolCallId").or_else(|| named("messageId")).or_else(words)
+}
+
+fn update(log: &EventLog, message: &Message, (id, kind): (&str, &str), is_again: bool, out: &mut Findings) {
     // A client that names a session of its own making has named it.
     let known = log
         .sessions
@@ -156,14 +178,15 @@ fn update(log: &EventLog, message: &Message, id: &str, kind: &str, out: &mut Fin
         return;
     }
     if session.prompts.is_empty() {
-        late(session, message, kind, out);
+        late(session, message, kind, is_again, out);
     }
 }
 
 /// Conversation outside of a turn. Before the first one nothing forbids a greeting.
-fn late(session: &Session, message: &Message, kind: &str, out: &mut Findings) {
+fn late(session: &Session, message: &Message, kind: &str, is_again: bool, out: &mut Findings) {
     if session.turns == 0 {
-        if session.opened_by == "session/load" {
+        // SESS-12: a new message of the agent is no replay.
+        if session.opened_by == "session/load" && (is_again || kind == "user_message_chunk") {
             out.fail("SESS-12", message, format!("`{kind}` comes after the answer to session/load"));
         }
         return;

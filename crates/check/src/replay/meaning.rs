@@ -23,7 +23,7 @@ pub(super) enum Meaning {
     Answer {
         /// The id of the request.
         id: String,
-        /// What was asked.
+        /// The request.
         method: String,
         failed: bool,
     },
@@ -76,8 +76,9 @@ impl Meaning {
         matches!(self, Meaning::Call { kind: Some(kind), .. } if kind.ends_with("_chunk"))
     }
 
-    /// Whether it may come earlier or later than recorded. Answers come when they are ready (RPC-20); the message of a prompt
-    /// and the state `running` come before or after its answer, in any order (V2-10).
+    /// Whether it may come earlier or later than recorded. Answers come when they are ready; the message of a prompt
+    /// and the state `running` come before or after its answer, in any order.
+    // RPC-20, V2-10
     pub(super) fn is_unordered(&self) -> bool {
         match self {
             Meaning::Answer { .. } => true,

@@ -56,40 +56,40 @@ fn after(time: Duration) -> Instant {
     Instant::now() + time.min(Duration::from_secs(31_536_000))
 }
 
-/// How the peer differed from the recording.
+/// A difference between the peer and the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deviation {
-    /// It said something that the recording does not know.
+    /// A message that the recording does not have.
     Unexpected {
-        /// What it said.
+        /// The message.
         said: String,
     },
-    /// It did not say what it had said then.
+    /// A message of the recording that did not come.
     Missing {
-        /// What it had said, and in which entry of the recording, counted from 0.
+        /// The message.
         expected: String,
-        /// The entry.
+        /// The entry of the recording, counted from 0.
         entry: usize,
     },
-    /// It said something earlier than then.
+    /// A message that came earlier than in the recording.
     Early {
-        /// What it said.
+        /// The message.
         said: String,
-        /// The entry that had come before.
+        /// The entry of the recording that it came before.
         before: usize,
     },
-    /// It speaks another version of the protocol.
+    /// Another version of the protocol.
     Version {
-        /// That of the recording.
+        /// The version of the recording.
         recorded: u64,
-        /// The newest that it speaks.
+        /// The newest version of the peer.
         peer: u64,
     },
-    /// It said the same thing with other content.
+    /// The same message with other content.
     Different {
-        /// What it said.
+        /// The message.
         said: String,
-        /// The entry.
+        /// The entry of the recording, counted from 0.
         entry: usize,
         /// Where, as JSON pointers.
         at: Vec<String>,
@@ -119,7 +119,7 @@ impl fmt::Display for Deviation {
     }
 }
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Everything that was not as recorded, in order.
@@ -155,7 +155,7 @@ pub async fn replay(trace: &Trace, link: Link, options: &Options, hear: impl FnM
     play.outcome
 }
 
-/// What the peer is to say, in order.
+/// The messages that are expected from the peer, in order.
 fn expected(trace: &Trace, peer: Role) -> VecDeque<Expected> {
     let mut asked = meaning::Request::default();
     let mut all = VecDeque::new();
@@ -198,7 +198,7 @@ struct Play<'a, H> {
     options: &'a Options,
     hear: H,
     open: bool,
-    /// What came last.
+    /// The last message of the peer.
     last: Option<Meaning>,
     /// The protocol version of the recording.
     version: Option<u64>,
@@ -333,7 +333,8 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
         peer.map(|peer| Deviation::Version { recorded, peer })
     }
 
-    /// A request that the recording does not know still gets an answer (RPC-12).
+    /// A request that the recording does not know still gets an answer.
+    // RPC-12
     async fn refuse(&mut self, message: &Value) {
         if let (Some(id), true) = (message.get("id"), message.get("method").is_some()) {
             let error = json!({ "code": -32603, "message": "this request is not in the recording" });
@@ -346,7 +347,7 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
         let mut named = None;
         if let Ok(message) = serde_json::from_slice::<Value>(text) {
             self.names.note_own(&message, self.options.part);
-            // What needs no other names goes out byte by byte as it was.
+            // A message without names to replace is sent byte by byte as recorded.
             named = Some(self.names.put(&message)).filter(|named| *named != message).map(|it| it.to_string());
         }
         let said = self.send(named.as_deref().map_or(text, str::as_bytes)).await;

@@ -24,7 +24,7 @@ const NAMES: &[&str] = &[
     "connectionId",
 ];
 
-/// What is called how.
+/// Names of the recording and those of this run.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// From the name then to the name now.

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::sequence::{Mark, sequence};
-use super::{counts, headline, judged, reason, status_name};
+use super::terminal::sourced;
+use super::{Origin, counts, headline, judged, reason, repeat, status_name};
 use crate::rules::Tier;
 use crate::run::{Outcome, Report, ScenarioResult};
 
@@ -42,12 +43,12 @@ pub fn page(title: &str, body: &str) -> String {
 
 /// The report as one page.
 pub fn html(report: &Report) -> String {
-    let title = format!("attache check {} {}", judged(report.role), report.command.join(" "));
+    let title = format!("attache check {} {}", judged(report), report.command.join(" "));
     let mut body = String::new();
     let _ = writeln!(body, "<h1>{}</h1>", escape(title.trim_end()));
-    let bad = report.rules.iter().any(|outcome| outcome.failed() && outcome.rule.tier().binds());
-    let class = if bad { "bad" } else { "good" };
+    let class = if report.broken().any(|outcome| !outcome.known) { "bad" } else { "good" };
     let _ = writeln!(body, "<p class=\"headline {class}\">{}</p>", escape(&headline(report)));
+    let _ = writeln!(body, "<p class=\"dim\">{}</p>", escape(&Origin::of(report).line()));
     summary(report, &mut body);
     failures(report, &mut body);
     rules(report, &mut body);
@@ -101,7 +102,15 @@ fn failures(report: &Report, body: &mut String) {
             let _ =
                 writeln!(body, "<li><a href=\"{link}\">{}</a>: {}</li>", escape(name), escape(&finding.why));
         }
-        let _ = writeln!(body, "</ul><p class=\"dim\">source: {}</p></section>", escape(rule.source));
+        let _ = writeln!(body, "</ul>");
+        for line in sourced(rule) {
+            let _ = writeln!(body, "<p class=\"dim\">{}</p>", escape(&line));
+        }
+        if let Some(command) = outcome.failures().next().and_then(|failure| repeat(report, outcome, failure))
+        {
+            let _ = writeln!(body, "<pre>{}</pre>", escape(&command));
+        }
+        body.push_str("</section>\n");
     }
 }
 

@@ -2,36 +2,44 @@
 
 use serde_json::{Value, json};
 
-use super::{counts, reason, status_name};
+use super::terminal::text_of;
+use super::{Origin, counts, reason, repeat, status_name};
 use crate::judge::Finding;
 use crate::run::{Conclusion, Outcome, Report, ScenarioResult};
-use crate::trace::EntryKind;
 
 /// The report as one JSON object.
 pub fn json(report: &Report) -> Value {
     let [pass, fail, not_applicable, not_exercised] = counts(&report.rules);
     let (conclusion, why) = match &report.conclusion {
-        Conclusion::Conformant => ("conformant", None),
-        Conclusion::NotConformant => ("not conformant", None),
+        Conclusion::NothingBroken => ("nothing broken", None),
+        Conclusion::Broken => ("broken", None),
         Conclusion::CouldNotRun(why) => ("could not run", Some(why)),
     };
+    let (mandatory, origin) = (report.mandatory(), Origin::of(report));
     json!({
         "attache": "check",
-        "version": 1,
+        "version": 2,
+        "checker": origin.checker,
+        "schema": origin.schema,
+        "peer": origin.peer,
+        "date": origin.date,
         "protocol": report.version.number(),
         "party": report.role.map(|role| role.name()),
         "command": report.command,
         "conclusion": conclusion,
         "why": why,
+        "mandatory": { "seen": mandatory.seen, "of": mandatory.total },
+        "interrupted": report.interrupted.is_some(),
         "counts": {
             "pass": pass, "fail": fail, "not applicable": not_applicable, "not exercised": not_exercised,
         },
-        "rules": report.rules.iter().map(|outcome| rule(outcome, &report.scenes)).collect::<Vec<_>>(),
+        "rules": report.rules.iter().map(|outcome| rule(outcome, report)).collect::<Vec<_>>(),
         "scenarios": report.scenes.iter().map(scene).collect::<Vec<_>>(),
     })
 }
 
-fn rule(outcome: &Outcome, scenes: &[ScenarioResult]) -> Value {
+fn rule(outcome: &Outcome, report: &Report) -> Value {
+    let scenes = &report.scenes;
     let rule = outcome.rule;
     let mut entry = json!({
         "id": rule.id,
@@ -41,12 +49,19 @@ fn rule(outcome: &Outcome, scenes: &[ScenarioResult]) -> Value {
         "tier": rule.tier().name(),
         "status": status_name(&outcome.status),
         "text": rule.text,
+        "source": rule.source,
+        "quotes": rule.sources().quotes.iter().map(|quote| json!({ "text": quote.text, "url": quote.url })).collect::<Vec<_>>(),
     });
+    if let (true, Some(cause)) = (outcome.failed(), &rule.sources().cause) {
+        entry["likely cause"] = cause.as_str().into();
+    }
+    if outcome.known {
+        entry["known"] = true.into();
+    }
     if let Some(why) = reason(&outcome.status) {
         entry["reason"] = why.into();
     }
-    let failures: Vec<Value> =
-        outcome.failures().map(|(place, finding)| failure(finding, scenes.get(*place))).collect();
+    let failures: Vec<Value> = outcome.failures().map(|found| failure(report, outcome, found)).collect();
     if !failures.is_empty() {
         entry["failures"] = failures.into();
     }
@@ -56,23 +71,21 @@ fn rule(outcome: &Outcome, scenes: &[ScenarioResult]) -> Value {
     entry
 }
 
-fn failure(finding: &Finding, scene: Option<&ScenarioResult>) -> Value {
+fn failure(report: &Report, outcome: &Outcome, found: &(usize, Finding)) -> Value {
+    let (place, finding) = found;
+    let scene = report.scenes.get(*place);
     let entries = scene.map(|scene| scene.trace.entries.as_slice()).unwrap_or_default();
     let lines = finding.at.iter().filter_map(|index| {
         let entry = entries.get(*index)?;
-        let EntryKind::Line { from, text, .. } = &entry.kind else { return None };
-        Some(json!({
-            "entry": index,
-            "t": entry.at.as_secs_f64(),
-            "from": from.name(),
-            "text": String::from_utf8_lossy(text),
-        }))
+        let (from, text) = text_of(entry)?;
+        Some(json!({ "entry": index, "t": entry.at.as_secs_f64(), "from": from, "text": text }))
     });
     json!({
         "scenario": scene.map(|scene| scene.name.as_str()),
         "party": finding.role.name(),
         "why": finding.why,
         "lines": lines.collect::<Vec<_>>(),
+        "again": repeat(report, outcome, found),
     })
 }
 

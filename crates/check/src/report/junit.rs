@@ -1,13 +1,13 @@
 //! The report as JUnit XML, which CI systems show.
 //!
-//! One suite per tier, one case per rule. Broken advice is a skipped case with its reason: a build
-//! must not fail for it.
+//! One suite per tier, one case per rule. A broken rule that does not count for the verdict, or that is known, is a skipped
+//! case with its reason: a build must not fail for it.
 
 use std::fmt::Write as _;
 
 use super::html::escape;
-use super::terminal::evidence;
-use super::{counts, judged, reason};
+use super::terminal::{evidence, sourced};
+use super::{Origin, counts, judged, reason, repeat};
 use crate::rules::Tier;
 use crate::run::{Conclusion, Outcome, Report};
 
@@ -15,7 +15,7 @@ use crate::run::{Conclusion, Outcome, Report};
 pub fn junit(report: &Report) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let seconds: f64 = report.scenes.iter().map(|scene| scene.took.as_secs_f64()).sum();
-    let name = format!("attache check {} {}", judged(report.role), report.command.join(" "));
+    let name = format!("attache check {} {}", judged(report), report.command.join(" "));
     let _ = writeln!(out, "<testsuites name=\"{}\" time=\"{seconds:.3}\">", escape(name.trim_end()));
     if let Conclusion::CouldNotRun(why) = &report.conclusion {
         let why = escape(why);
@@ -38,18 +38,28 @@ fn suite(report: &Report, tier: Tier, out: &mut String) {
         return;
     }
     let [_, fail, not_applicable, not_exercised] = counts(rules.iter().copied());
-    let (failures, advice) = if tier.binds() { (fail, 0) } else { (0, fail) };
+    let failures = rules.iter().filter(|outcome| is_failure(outcome)).count();
     let _ = writeln!(
         out,
         "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{}\">",
         tier.name(),
         rules.len(),
-        not_applicable + not_exercised + advice,
+        not_applicable + not_exercised + fail - failures,
+    );
+    let _ = writeln!(
+        out,
+        "    <properties><property name=\"origin\" value=\"{}\"/></properties>",
+        escape(&Origin::of(report).line())
     );
     for outcome in rules {
         case(report, outcome, out);
     }
     out.push_str("  </testsuite>\n");
+}
+
+/// Whether the case fails a build.
+fn is_failure(outcome: &Outcome) -> bool {
+    outcome.failed() && outcome.rule.tier().binds() && !outcome.known
 }
 
 fn case(report: &Report, outcome: &Outcome, out: &mut String) {
@@ -72,13 +82,13 @@ fn case(report: &Report, outcome: &Outcome, out: &mut String) {
         return;
     }
     let first = outcome.failures().next().map_or("", |(_, finding)| finding.why.as_str());
-    if !rule.tier().binds() {
-        let _ = writeln!(
-            out,
-            "><skipped message=\"{}: {}\"/></testcase>",
-            if rule.tier() == Tier::Advisory { "advice not followed" } else { "worth a look" },
-            escape(first)
-        );
+    if !is_failure(outcome) {
+        let why = match rule.tier() {
+            _ if outcome.known => "known",
+            Tier::Advisory => "recommendation not followed",
+            _ => "worth a look",
+        };
+        let _ = writeln!(out, "><skipped message=\"{why}: {}\"/></testcase>", escape(first));
         return;
     }
     let mut lines = String::new();
@@ -86,6 +96,12 @@ fn case(report: &Report, outcome: &Outcome, out: &mut String) {
         for line in evidence(report, *place, finding, 2000) {
             let _ = writeln!(lines, "{line}");
         }
+    }
+    for line in sourced(rule) {
+        let _ = writeln!(lines, "{line}");
+    }
+    if let Some(command) = outcome.failures().next().and_then(|failure| repeat(report, outcome, failure)) {
+        let _ = writeln!(lines, "again: {command}");
     }
     let _ = writeln!(
         out,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::judge::{EventLog, Kind, Message, text};
 
-/// What a message is, in a few words: `session/prompt "fix it"`, `result of session/new`.
+/// A short label of a message: `session/prompt "fix it"`, `result of session/new`.
 pub fn label(log: &EventLog, message: &Message) -> String {
     match &message.kind {
         Kind::Request { method, params, .. } | Kind::Notification { method, params } => {

@@ -22,7 +22,7 @@ pub struct Mark {
     pub index: usize,
     /// The rule.
     pub rule: String,
-    /// What is wrong.
+    /// The failure.
     pub why: String,
     /// Whether it is a duty that was broken and not advice.
     pub binding: bool,

@@ -1,13 +1,14 @@
 //! The report for people at a terminal: what failed and why first, then a table of the rest.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{counts, headline, judged, reason, status_name};
+use super::{Origin, counts, headline, judged, reason, repeat, status_name};
 use crate::judge::Finding;
 use crate::rules::{Rule, Tier};
 use crate::run::{Outcome, Report, Status};
-use crate::trace::EntryKind;
-use crate::{Role, Version, rules};
+use crate::trace::{Entry, EntryKind};
+use crate::{Role, Scenario, Transport, Version, rules};
 
 /// How much of a report is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +77,8 @@ fn heading(text: impl Into<String>, emphasis: Emphasis, out: &mut Vec<Line>) {
 
 /// How many failures of one rule are shown.
 const SHOWN: usize = 3;
+/// Characters of a line that is the evidence of a failure. The JSON report and `--traces` have the whole of longer ones.
+const LONGEST: usize = 4000;
 
 /// The report as lines.
 pub fn terminal(report: &Report, look: Look) -> Vec<Line> {
@@ -83,8 +86,11 @@ pub fn terminal(report: &Report, look: Look) -> Vec<Line> {
         Version::V1 => "",
         Version::V2 => " --protocol 2",
     };
-    let title = format!("attache check {}{version} {}", judged(report.role), report.command.join(" "));
-    let mut out = vec![Line::new(Emphasis::Strong, title.trim_end())];
+    let title = format!("attache check {}{version} {}", judged(report), report.command.join(" "));
+    let mut out = vec![
+        Line::new(Emphasis::Strong, title.trim_end()),
+        Line::new(Emphasis::Weak, Origin::of(report).line()),
+    ];
     for tier in Tier::ALL {
         let failed: Vec<&Outcome> =
             report.rules.iter().filter(|outcome| outcome.failed() && outcome.rule.tier() == tier).collect();
@@ -98,11 +104,8 @@ pub fn terminal(report: &Report, look: Look) -> Vec<Line> {
     }
     table(report, look, &mut out);
     stopped(report, look, &mut out);
-    let emphasis = if report.rules.iter().any(|outcome| outcome.failed() && outcome.rule.tier().binds()) {
-        Emphasis::Bad
-    } else {
-        Emphasis::Good
-    };
+    let is_bad = report.broken().any(|outcome| !outcome.known);
+    let emphasis = if is_bad { Emphasis::Bad } else { Emphasis::Good };
     heading(headline(report), emphasis, &mut out);
     out
 }
@@ -110,14 +113,18 @@ pub fn terminal(report: &Report, look: Look) -> Vec<Line> {
 fn broken(report: &Report, outcome: &Outcome, look: Look, out: &mut Vec<Line>) {
     let rule = outcome.rule;
     let emphasis = if rule.tier().binds() { Emphasis::Bad } else { Emphasis::Doubtful };
-    heading(format!("  {} {}", rule.id, rule.marked_level()), emphasis, out);
-    for line in wrapped(rule.text, look.width.saturating_sub(4)) {
+    let known = if outcome.known { " (known)" } else { "" };
+    heading(format!("  {} {}{known}", rule.id, rule.marked_level()), emphasis, out);
+    for line in wrapped(&format!("expected: {}", rule.text), look.width.saturating_sub(4)) {
         out.push(format!("    {line}").into());
     }
     let kinds = alike(outcome);
     for (place, finding, count) in kinds.iter().take(SHOWN) {
-        for line in evidence(report, *place, finding, look.width.saturating_sub(6)) {
-            out.push(format!("    {line}").into());
+        for (number, line) in
+            evidence(report, *place, finding, look.width.saturating_sub(6)).iter().enumerate()
+        {
+            let label = if number == 0 { "seen in " } else { "" };
+            out.push(format!("    {label}{line}").into());
         }
         if *count > 1 {
             out.push(format!("      and {} more like it", count - 1).into());
@@ -126,7 +133,12 @@ fn broken(report: &Report, outcome: &Outcome, look: Look, out: &mut Vec<Line>) {
     if kinds.len() > SHOWN {
         out.push(format!("    and {} more", kinds.len() - SHOWN).into());
     }
-    out.push(Line::new(Emphasis::Weak, format!("    source: {}", rule.source)));
+    for line in sourced(rule) {
+        out.push(Line::new(Emphasis::Weak, format!("    {line}")));
+    }
+    if let Some(command) = outcome.failures().next().and_then(|failure| repeat(report, outcome, failure)) {
+        out.push(Line::new(Emphasis::Weak, format!("    again: {command}")));
+    }
 }
 
 /// Failures with the same reason in the same scenario count as one, with their number.
@@ -141,20 +153,53 @@ fn alike(outcome: &Outcome) -> Vec<(usize, &Finding, usize)> {
     kinds
 }
 
-/// What shows a failure: where and why, then the lines of the wire.
+/// The sentences that a rule comes from, each with its address, and the usual cause of a failure.
+pub(super) fn sourced(rule: &Rule) -> Vec<String> {
+    let sources = rule.sources();
+    let mut lines: Vec<String> = sources
+        .quotes
+        .iter()
+        .flat_map(|quote| [format!("source: \u{201c}{}\u{201d}", quote.text), format!("  {}", quote.url)])
+        .collect();
+    if lines.is_empty() {
+        lines.push(format!("source: {}", rule.source));
+    }
+    lines.extend(sources.cause.iter().map(|cause| format!("likely cause: {cause}")));
+    lines
+}
+
+/// The evidence of a failure: place and reason, then the lines of the wire, each with the one before and the one after it.
 pub(super) fn evidence(report: &Report, place: usize, finding: &Finding, width: usize) -> Vec<String> {
     let Some(scene) = report.scenes.get(place) else { return vec![finding.why.clone()] };
     let mut lines = wrapped(&format!("{}: {}", scene.name, finding.why), width);
+    let entries = &scene.trace.entries;
+    let shown: Vec<usize> = (0..entries.len()).filter(|index| text_of(&entries[*index]).is_some()).collect();
+    let mut done = 0;
     for index in &finding.at {
-        let Some(entry) = scene.trace.entries.get(*index) else { continue };
-        if let EntryKind::Line { from, text, .. } = &entry.kind {
-            let text = String::from_utf8_lossy(text);
-            let head = format!("{:>8.3} {:<6} ", entry.at.as_secs_f64(), from.name());
-            let room = width.saturating_sub(head.len() + 2).max(40);
-            lines.push(format!("  {head}{}", cut(&text, room)));
+        let Some(at) = shown.iter().position(|shown| shown == index) else { continue };
+        for (number, index) in shown.iter().enumerate().take(at + 2).skip(at.saturating_sub(1).max(done)) {
+            done = number + 1;
+            let entry = &entries[*index];
+            let Some((from, text)) = text_of(entry) else { continue };
+            let is_evidence = finding.at.contains(index);
+            let head = format!("{:>8.3} {from:<6} ", entry.at.as_secs_f64());
+            // The lines around it are there to find the place.
+            let room = if is_evidence { LONGEST } else { width.saturating_sub(head.len() + 2).max(40) };
+            let mark = if is_evidence { ">" } else { " " };
+            lines.push(format!("{mark} {head}{}", cut(&text, room)));
         }
     }
     lines
+}
+
+/// What was sent, and by whom; `None` for anything else.
+pub(super) fn text_of(entry: &Entry) -> Option<(&'static str, Cow<'_, str>)> {
+    match &entry.kind {
+        EntryKind::Line { from, text, .. } => Some((from.name(), String::from_utf8_lossy(text))),
+        // An exchange with a server.
+        EntryKind::Note(text) => Some(("note", text.as_str().into())),
+        _ => None,
+    }
 }
 
 /// The beginning of a line of the wire; what would move the cursor is shown as a space.
@@ -272,8 +317,20 @@ pub fn explain(rule: &Rule, look: Look) -> Vec<Line> {
         put(format!("  once:     `{when}` is advertised"));
     }
     put(format!("  source:   {}", rule.source));
+    for quote in &rule.sources().quotes {
+        for line in wrapped(&format!("\u{201c}{}\u{201d}", quote.text), look.width.saturating_sub(12)) {
+            put(format!("            {line}"));
+        }
+        put(format!("            {}", quote.url));
+    }
+    for (number, line) in wrapped(&rule.sources().asked, look.width.saturating_sub(12)).iter().enumerate() {
+        put(format!("  {:<10}{line}", if number == 0 { "disputed:" } else { "" }));
+    }
     if rule.marked_level().ends_with('°') {
         put("  level:    the source says it as a plain fact or by its schema, without the word".to_owned());
+    }
+    if let Some(why) = rule.strictness {
+        put(format!("  verdict:  not part of it: {why}"));
     }
     if let Some(why) = rule.why_not {
         put(format!("  not seen: {why}"));
@@ -283,6 +340,9 @@ pub fn explain(rule: &Rule, look: Look) -> Vec<Line> {
     }
     if let Some(why) = rule.why_not_client {
         put(format!("  not seen: {why} (agents show it)"));
+    }
+    if let Some(why) = rule.why_not_v2 {
+        put(format!("  not seen: {why} (version 1 shows it)"));
     }
     for role in [Role::Agent, Role::Client] {
         let shows = crate::scenarios(role).into_iter().filter(|scenario| scenario.rules.contains(&rule.id));
@@ -297,11 +357,13 @@ pub fn explain(rule: &Rule, look: Look) -> Vec<Line> {
     out
 }
 
-/// The scenarios of a side in this version, for `--list`.
-pub fn list(role: Role, version: Version, look: Look) -> Vec<Line> {
+/// The scenarios of a side in this version over these transports, for `--list`.
+pub fn list(role: Role, version: Version, transports: &[Transport], look: Look) -> Vec<Line> {
     let mut out = Vec::new();
     let all = crate::scenarios(role).into_iter();
-    for scenario in all.filter(|scenario| scenario.versions.contains(&version)) {
+    let is_listed =
+        |scenario: &Scenario| scenario.versions.contains(&version) && scenario.is_over(transports);
+    for scenario in all.filter(is_listed) {
         let faults = if scenario.fault { " (with --faults)" } else { "" };
         out.push(Line::new(Emphasis::Strong, format!("{}{faults}", scenario.name)));
         for line in wrapped(scenario.about, look.width.saturating_sub(4)) {

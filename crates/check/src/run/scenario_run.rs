@@ -7,6 +7,7 @@ use super::scratch::Scratch;
 use super::{Options, ScenarioResult};
 use crate::judge::{self, Finding, Kind, Message, Verdict};
 use crate::prompts::PromptKind;
+use crate::scenarios::server;
 use crate::stage::StageConfig;
 use crate::trace::{EntryKind, Header};
 use crate::{Need, Role, Scenario, Stage, StartOptions, Stop, Target, Trace};
@@ -47,7 +48,7 @@ pub(super) async fn run_scenario(target: &dyn Target, scenario: &Scenario, optio
     if let Err(stop) = drive(target, scenario, options, &mut done).await {
         done.scene.stop = Some(stop);
     }
-    done.heard = takes_part(&done.scene.trace, scenario.judges);
+    done.heard |= takes_part(&done.scene.trace, scenario.judges);
     done.scene.failures = done.findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
     done.scene.took = started.elapsed();
     tracing::debug!(
@@ -76,20 +77,25 @@ async fn drive(
         plays: scenario.judges.other(),
         version: options.version,
         deadline: options.deadline,
+        startup: options.startup(),
         prompts: options.prompts.clone(),
         // Scenarios about authentication log in themselves.
         login: options.login.clone().filter(|_| !scenario.name.starts_with("auth")),
-        cwd: fresh.cwd,
+        cwd: options.session_dir.clone().unwrap_or(fresh.cwd),
         real: target.is_real(),
         needs: scenario.needs,
+        endpoint: target.endpoint().cloned(),
+        sessions: options.sessions,
     };
     let mut stage = Stage::new(setup, peer);
-    let whole = timeout(options.deadline * WHOLE, (scenario.run)(&mut stage)).await;
+    let whole = timeout(options.startup() + options.deadline * WHOLE, (scenario.run)(&mut stage)).await;
     let ended = whole.unwrap_or_else(|_| Err(Stop::Deadline("the end of the scenario".to_owned())));
+    server::end_connections(&mut stage).await;
     let played = stage.finish().await;
     done.scene.trace.entries = played.trace.entries;
     done.findings = played.findings;
     done.skipped = played.skipped;
+    done.heard = played.responded;
     done.capabilities = played.initialized.then_some(played.capabilities);
     let seen = judge::judge(&done.scene.trace, Some(scenario.judges));
     done.findings.extend(
@@ -113,16 +119,18 @@ fn takes_part(trace: &Trace, peer: Role) -> bool {
 
 fn fresh(scenario: &Scenario, options: &Options, scratch: &Scratch) -> StartOptions {
     let act = scenario.needs.iter().find_map(|need| match need {
-        Need::Act(act) => Some(*act),
+        Need::Act(act) => Some((*act, None)),
+        Need::Acts(one, two) => Some((*one, Some(*two))),
         _ => None,
     });
+    let (act, then) = act.unwrap_or(("prompt", None));
     let kind = scenario.needs.iter().find_map(|need| match need {
         Need::Prompt(kind) => Some(*kind),
         _ => None,
     });
     let cwd = scratch.path().to_owned();
     let prompt = options.prompts.text(kind.unwrap_or(PromptKind::Say), &cwd);
-    StartOptions { scenario: scenario.name, act: act.unwrap_or("prompt"), prompt, cwd }
+    StartOptions { scenario: scenario.name, act, then, prompt, cwd, transport: scenario.transport() }
 }
 
 fn head(target: &dyn Target) -> Header {

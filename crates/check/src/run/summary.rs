@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
 use super::scenario_run::ScenarioRun;
 use super::{Conclusion, Options, Outcome, Report, ScenarioResult, Status};
+use crate::capability;
 use crate::judge::{self, Finding, Verdict};
 use crate::rules::{self, Rule};
 use crate::trace::EntryKind;
@@ -19,23 +18,42 @@ pub(super) fn summarize(command: Vec<String>, options: &Options, played: Vec<Sce
         .iter()
         .filter(|rule| rule.binds(options.role) && rule.is_of(options.version) && is_wanted(rule, options));
     let mut all = crate::scenarios(options.role);
-    all.retain(|scenario| scenario.versions.contains(&options.version));
-    let by_rule = by_rule(
+    all.retain(|scenario| {
+        scenario.versions.contains(&options.version) && scenario.is_over(&options.transports)
+    });
+    let mut by_rule = by_rule(
         played
             .iter()
             .enumerate()
             .flat_map(|(scene, done)| done.findings.iter().map(move |finding| (scene, finding))),
     );
+    drop_repeated(&mut by_rule);
     let rules: Vec<Outcome> = wanted
         .map(|rule| match by_rule.get(rule.id).and_then(|findings| found(findings)) {
-            Some((status, findings)) => Outcome { rule, status, findings },
-            None => Outcome { rule, status: unseen(rule, options.role, &played, &all), findings: Vec::new() },
+            Some((status, findings)) => Outcome { rule, status, findings, known: false },
+            None => Outcome {
+                rule,
+                status: unseen(rule, options, &played, &all),
+                findings: Vec::new(),
+                known: false,
+            },
         })
         .collect();
     let left = super::choose(options).len().saturating_sub(played.len());
     let conclusion = could_not_run(&played, left, options.version).unwrap_or_else(|| conclude(&rules));
     let scenes = played.into_iter().map(|done| done.scene).collect();
-    Report { role: Some(options.role), version: options.version, command, rules, scenes, conclusion }
+    let (version, transports) = (options.version, options.transports.clone());
+    Report {
+        role: Some(options.role),
+        version,
+        transports,
+        command,
+        rules,
+        scenes,
+        conclusion,
+        interrupted: None,
+        repeat: options.repeat.clone(),
+    }
 }
 
 pub(super) fn summarize_trace(trace: Trace, role: Option<Role>, options: &Options) -> Report {
@@ -50,7 +68,7 @@ pub(super) fn summarize_trace(trace: Trace, role: Option<Role>, options: &Option
                 .get(rule.id)
                 .and_then(|findings| found(findings))
                 .unwrap_or_else(|| (Status::NotExercised(silent(rule)), Vec::new()));
-            Outcome { rule, status, findings }
+            Outcome { rule, status, findings, known: false }
         })
         .collect();
     let is_line = |what: &EntryKind| matches!(what, EntryKind::Line { .. });
@@ -70,11 +88,23 @@ pub(super) fn summarize_trace(trace: Trace, role: Option<Role>, options: &Option
         failures,
         took,
     };
-    Report { role, version, command, rules, scenes: vec![scene], conclusion }
+    let transports = options.transports.clone();
+    Report {
+        role,
+        version,
+        transports,
+        command,
+        rules,
+        scenes: vec![scene],
+        conclusion,
+        interrupted: None,
+        repeat: None,
+    }
 }
 
 fn is_wanted(rule: &Rule, options: &Options) -> bool {
-    (options.only.is_empty() || options.only.iter().any(|only| only == rule.id))
+    rule.is_over(&options.transports)
+        && (options.only.is_empty() || options.only.iter().any(|only| only == rule.id))
         && (options.tiers.is_empty() || options.tiers.contains(&rule.tier()))
 }
 
@@ -91,6 +121,20 @@ fn by_rule<'a>(
         index.entry(finding.rule).or_default().push((scene, finding));
     }
     index
+}
+
+/// Drops the failures of rules that repeat what a failure of another rule says.
+fn drop_repeated(by_rule: &mut HashMap<&'static str, Vec<(usize, &Finding)>>) {
+    let fails = |findings: &Vec<(usize, &Finding)>| {
+        findings.iter().any(|(_, finding)| finding.verdict == Verdict::Fail)
+    };
+    for rule in rules::all().iter().filter(|rule| !rule.repeats.is_empty()) {
+        if rule.repeats.iter().any(|other| by_rule.get(other).is_some_and(fails))
+            && let Some(findings) = by_rule.get_mut(rule.id)
+        {
+            findings.retain(|(_, finding)| finding.verdict == Verdict::Pass);
+        }
+    }
 }
 
 /// Fail wins over pass; `None` if there is neither.
@@ -115,11 +159,12 @@ fn found(findings: &[(usize, &Finding)]) -> Option<(Status, Vec<(usize, Finding)
 }
 
 /// Returns the status of a rule without findings.
-fn unseen(rule: &Rule, role: Role, played: &[ScenarioRun], all: &[Scenario]) -> Status {
-    if let Some(why) = rule.why_not_of(role) {
+fn unseen(rule: &Rule, options: &Options, played: &[ScenarioRun], all: &[Scenario]) -> Status {
+    let role = options.role;
+    if let Some(why) = rule.why_not_of(role, options.version) {
         return Status::NotExercised(why.to_owned());
     }
-    if let Some(why) = not_advertised(rule, role, played) {
+    if let Some(why) = not_advertised(rule, options, played) {
         return Status::NotApplicable(why);
     }
     let skipped = played.iter().flat_map(|done| &done.skipped).find(|(skipped, _)| *skipped == rule.id);
@@ -152,20 +197,20 @@ fn unseen(rule: &Rule, role: Role, played: &[ScenarioRun], all: &[Scenario]) -> 
 
 /// Returns the reason if the rule needs a capability that the peer lacks. Capabilities of the other
 /// role are the checker's own.
-fn not_advertised(rule: &Rule, role: Role, played: &[ScenarioRun]) -> Option<String> {
+fn not_advertised(rule: &Rule, options: &Options, played: &[ScenarioRun]) -> Option<String> {
+    let (role, version) = (options.role, options.version);
     let (side, path) = rule.when?.split_once('.')?;
     if side != role.name() || rule.roles.len() == 2 {
         return None;
     }
     let capabilities = played.iter().find_map(|done| done.capabilities.as_ref())?;
-    let found = path.split('.').fold(capabilities, |value, key| &value[key]);
-    let has = *found == Value::Bool(true) || found.is_object();
-    (!has).then(|| format!("the {role} does not advertise `{path}`"))
+    let has = capability::has(version, role, capabilities, path);
+    (!has).then(|| format!("the {role} does not advertise `{}`", capability::name(version, role, path)))
 }
 
 fn conclude(rules: &[Outcome]) -> Conclusion {
     let broken = |outcome: &Outcome| outcome.failed() && outcome.rule.tier().binds();
-    if rules.iter().any(broken) { Conclusion::NotConformant } else { Conclusion::Conformant }
+    if rules.iter().any(broken) { Conclusion::Broken } else { Conclusion::NothingBroken }
 }
 
 /// Returns the conclusion if no scenario got anywhere. `left` is the number of scenarios that did

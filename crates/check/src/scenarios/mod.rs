@@ -1,17 +1,21 @@
 //! Conversations that the checker leads to exercise rules.
 //!
 //! In `agent/` the checker plays the client, in `client/` the agent; `faults/` holds scenarios in
-//! which the checker misbehaves on purpose.
+//! which the checker misbehaves on purpose. `server/` is about the transports of
+//! remote agents, `listener.rs` about those of their clients.
 
 mod agent;
 mod client;
 mod faults;
+mod listener;
+pub(crate) mod server;
 
 use std::fmt;
 
 use crate::role::Role;
 use crate::stage::{Stage, Step};
 use crate::target::{BoxFuture, Need};
+use crate::transport::Transport;
 use crate::version::Version;
 
 /// A conversation that shows whether rules are kept. Each runs against a fresh peer.
@@ -64,6 +68,35 @@ pub struct Scenario {
     pub run: for<'a> fn(&'a mut Stage) -> BoxFuture<'a, Step>,
 }
 
+/// Rules about messages that a server of Streamable HTTP refuses with a status, so that no agent
+/// sees them.
+const REFUSED_BY_STATUS: [&str; 4] = ["RPC-09", "RPC-10", "RPC-11", "RPC-25"];
+
+impl Scenario {
+    /// The transport that it is about; `None` for a conversation over any.
+    pub fn transport(&self) -> Option<Transport> {
+        self.needs.iter().find_map(|need| match need {
+            Need::Transport(transport) => Some(*transport),
+            _ => None,
+        })
+    }
+
+    /// Whether no other scenario may begin before it beside it. It is the last of all.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.name == server::limits::TAKES_ALL_PLACES
+    }
+
+    /// Whether it can judge a peer that is connected by one of these transports. Faults of ordinary
+    /// conversations are about lines, which only stdio has.
+    pub fn is_over(&self, transports: &[Transport]) -> bool {
+        if let Some(own) = self.transport().or(self.fault.then_some(Transport::Stdio)) {
+            return transports.contains(&own);
+        }
+        let is_refused = self.rules.iter().any(|rule| REFUSED_BY_STATUS.contains(rule));
+        !is_refused || transports != [Transport::Http]
+    }
+}
+
 impl fmt::Debug for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Scenario").field(&self.name).finish()
@@ -72,7 +105,7 @@ impl fmt::Debug for Scenario {
 
 /// Defines `SCENARIOS`, the scenarios of a file, from entries of the form
 /// `"name": "about", [rules] needs [needs] in BOTH => function(arguments);`. The function gets the
-/// stage first. `in` names the versions, behind an entry or behind the role; default is version 1.
+/// stage first. `in` names the versions, after an entry or after the role; default is version 1.
 macro_rules! scenario_table {
     (@fault) => { false };
     (@fault faults) => { true };
@@ -80,6 +113,7 @@ macro_rules! scenario_table {
     (@needs [$($need:expr),*]) => { &[$($need),*] };
     (@needs $needs:ident) => { $needs };
     (@versions) => { &[$crate::version::Version::V1] };
+    (@versions V1) => { &[$crate::version::Version::V1] };
     (@versions V2) => { &[$crate::version::Version::V2] };
     (@versions BOTH) => { &$crate::version::Version::ALL };
     (@entry) => { VERSIONS };
@@ -113,5 +147,12 @@ pub fn scenarios(role: Role) -> Vec<Scenario> {
         Role::Client => (client::scenarios(), faults::client::SCENARIOS),
     };
     list.extend_from_slice(faults);
+    match role {
+        Role::Agent => list.extend(server::scenarios()),
+        Role::Client => {
+            list.extend_from_slice(listener::SCENARIOS);
+            list.extend_from_slice(faults::listener::SCENARIOS);
+        }
+    }
     list
 }

@@ -180,12 +180,16 @@ fn update_v1(session: &mut SessionEvents, at: Duration, update: &Value) {
             }
             _ => session.events.push((at, Event::Other(kind.to_owned()))),
         },
-        Some(Change::AppendText(..) | Change::AppendBlock(..) | Change::ToolCall(..)) => {}
+        Some(Change::AppendText(..) | Change::AppendBlock(..)) => {}
+        Some(Change::ToolCall(..) | Change::ReplaceToolCall(..)) => {}
         Some(Change::Plan(plan)) => session.events.push((at, Event::Plan(plan_lines(plan)))),
         _ => session.events.push((at, Event::Other(kind.to_owned()))),
     }
     if let Some(change) = change {
-        let item = if let Change::ToolCall(item, _) = &change { *item } else { next };
+        let item = match &change {
+            Change::ToolCall(item, _) | Change::ReplaceToolCall(item, _) => *item,
+            _ => next,
+        };
         session.transcript.apply(change);
         note_time(session, at, item);
     }

@@ -14,7 +14,7 @@ use super::session::{Event, Item, describe, plan_line};
 
 /// Messages, tool calls and terminals in the order of their first updates, and the state.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Conversation {
+pub(crate) struct Conversation {
     items: Vec<Entry>,
     /// The last state, with its stop reason.
     state: String,
@@ -70,7 +70,7 @@ impl Conversation {
     }
 
     /// Takes in an update. Returns what is new.
-    pub(super) fn update(&mut self, update: &Value) -> Vec<Event> {
+    pub(crate) fn update(&mut self, update: &Value) -> Vec<Event> {
         let kind = update["sessionUpdate"].as_str().unwrap_or_default();
         // V2-20: a known update with wrong content is not shown as something else.
         match SessionUpdate::deserialize(update) {
@@ -93,6 +93,18 @@ impl Conversation {
             _ => return vec![Event::Other(kind.to_owned())],
         };
         begun.map(Event::Item).into_iter().collect()
+    }
+
+    /// The texts of all messages of a role that have one.
+    pub(crate) fn texts(&self, role: Role) -> impl Iterator<Item = String> {
+        let of_role = self.items.iter().filter_map(move |entry| match entry {
+            Entry::Message(message) if message.role == role => Some(message),
+            _ => None,
+        });
+        let text = |message: &Message| -> String {
+            message.content.iter().filter_map(|block| block["text"].as_str()).collect()
+        };
+        of_role.map(text).filter(|text| !text.is_empty())
     }
 
     /// Returns an item as it is shown.
@@ -268,7 +280,8 @@ impl Conversation {
     }
 }
 
-/// V2-17: null clears, absent keeps, a value replaces.
+/// Null clears, absent keeps, a value replaces.
+// V2-17
 fn merge(members: &mut Map<String, Value>, update: &Value) {
     for (name, value) in update.as_object().into_iter().flatten() {
         match value {
@@ -308,7 +321,8 @@ fn tool_content(content: &Value) -> Option<String> {
     }
 }
 
-/// V2-33, V2-34: the patch, or the list of changes if there is none.
+/// The patch, or the list of changes if there is none.
+// V2-33, V2-34
 fn diff(diff: &Value) -> String {
     if let Some(patch) = diff["patch"]["text"].as_str() {
         return patch.trim_end_matches('\n').to_owned();

@@ -9,6 +9,18 @@ use crate::judge::Message;
 use crate::target::Launch;
 use crate::version::Version;
 
+/// Capabilities that version 2 has below `session`: the object of version 1, that of version 2 and
+/// the names in it.
+const MOVED: [(&str, &str, &[&str]); 3] = [
+    ("promptCapabilities", "prompt", &["image", "audio", "embeddedContext"]),
+    ("mcpCapabilities", "mcp", &["http", "acp"]),
+    (
+        "sessionCapabilities",
+        "",
+        &["delete", "fork", "additionalDirectories", "archive", "status", "title", "systemPrompt"],
+    ),
+];
+
 impl Stage {
     /// Everything that an agent can advertise in version 1, for [`accept`](Self::accept).
     pub fn all_agent_capabilities() -> Value {
@@ -33,7 +45,7 @@ impl Stage {
         self.accept_with(result).await
     }
 
-    /// The result of `initialize`: these capabilities of version 1, in the words of the version.
+    /// The result of `initialize` with these capabilities of version 1, as the version names them.
     pub(crate) fn greeting(&self, capabilities: &Value) -> Value {
         let info = json!({ "name": "attache-check", "title": "Attaché check", "version": env!("CARGO_PKG_VERSION") });
         match self.version() {
@@ -41,19 +53,34 @@ impl Stage {
                 "protocolVersion": 1, "agentCapabilities": capabilities, "agentInfo": info, "authMethods": [],
             }),
             Version::V2 => {
-                let mut session = json!({
-                    "prompt": { "image": {}, "audio": {}, "embeddedContext": {} },
-                    "mcp": { "stdio": {}, "http": {} },
-                });
-                for name in ["delete", "fork", "additionalDirectories", "status", "title"] {
-                    if capabilities["sessionCapabilities"][name].is_object() {
-                        session[name] = json!({});
+                let mut session = json!({ "prompt": {}, "mcp": {} });
+                // Version 1 has no name for it: every agent starts programs.
+                if capabilities["mcpCapabilities"]["stdio"] != false {
+                    session["mcp"]["stdio"] = json!({});
+                }
+                for (old, new, names) in MOVED {
+                    for name in names {
+                        match &capabilities[old][name] {
+                            Value::Bool(true) => session[new][name] = json!({}),
+                            Value::Object(marker) if new.is_empty() => session[name] = json!(marker),
+                            Value::Null if new.is_empty() && capabilities[old].get(name).is_some() => {
+                                session[name] = Value::Null;
+                            }
+                            _ => {}
+                        }
                     }
                 }
-                json!({
-                    "protocolVersion": 2, "capabilities": { "session": session }, "info": info,
-                    "authMethods": [],
-                })
+                let mut able = json!({ "session": session });
+                for name in ["auth", "providers", "_meta"] {
+                    if capabilities[name].is_object() {
+                        able[name] = capabilities[name].clone();
+                    }
+                }
+                if let Some(auth) = able["auth"].as_object_mut() {
+                    // V2-07: implied by `authMethods`.
+                    auth.remove("logout");
+                }
+                json!({ "protocolVersion": 2, "capabilities": able, "info": info, "authMethods": [] })
             }
         }
     }
@@ -145,7 +172,13 @@ impl Stage {
         tool_call: Value,
         options: Value,
     ) -> Result<Id, Stop> {
-        let params = json!({ "sessionId": session, "toolCall": tool_call, "options": options });
+        let params = match self.version() {
+            Version::V1 => json!({ "sessionId": session, "toolCall": tool_call, "options": options }),
+            Version::V2 => json!({
+                "sessionId": session, "title": tool_call["title"], "options": options,
+                "subject": { "type": "tool_call", "toolCall": tool_call },
+            }),
+        };
         self.request("session/request_permission", params).await
     }
 

@@ -8,7 +8,7 @@ use crate::role::Role;
 use crate::target::Need;
 use crate::version::Version;
 
-/// Everything that a client can advertise, in the words of version 1.
+/// Every capability of a client, as version 1 names them.
 pub(crate) fn everything() -> Value {
     json!({
         "fs": { "readTextFile": true, "writeTextFile": true },
@@ -43,11 +43,7 @@ impl Stage {
         }
         self.check_needs()?;
         if let Some(method) = self.setup.login.clone() {
-            let login = match self.version() {
-                Version::V1 => "authenticate",
-                Version::V2 => "auth/login",
-            };
-            let login = self.call(login, json!({ "methodId": method })).await?;
+            let login = self.call(self.version().login_method(), json!({ "methodId": method })).await?;
             login.map_err(|error| {
                 Stop::NotExercised(format!("the login with `{method}` was refused: {}", error.message))
             })?;
@@ -55,8 +51,8 @@ impl Stage {
         Ok(result)
     }
 
-    /// The params of `initialize`: these capabilities of version 1, in the words of the version.
-    fn offer(&self, capabilities: Value) -> Value {
+    /// The params of `initialize` with these capabilities of version 1, as the version names them.
+    pub(crate) fn offer(&self, capabilities: Value) -> Value {
         let info = json!({ "name": "attache-check", "title": "Attaché check", "version": env!("CARGO_PKG_VERSION") });
         match self.version() {
             Version::V1 => {

@@ -28,8 +28,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::capability;
 use crate::judge::{EventLog, Finding, Findings, Message};
 use crate::prompts::Prompts;
+use crate::remote::{Endpoint, Observations};
 use crate::role::Role;
 use crate::rules;
 use crate::target::{Connection, Need, PeerProcess};
@@ -82,6 +84,8 @@ pub struct StageConfig {
     pub version: Version,
     /// The timeout of one step; turns get six times as long.
     pub deadline: Duration,
+    /// The timeout of the first answer of the peer.
+    pub startup: Duration,
     /// The texts of prompts.
     pub prompts: Prompts,
     /// The authentication method to log in with after `initialize`.
@@ -92,6 +96,10 @@ pub struct StageConfig {
     pub real: bool,
     /// The requirements of the scenario.
     pub needs: &'static [Need],
+    /// The server under test.
+    pub endpoint: Option<Endpoint>,
+    /// The number of sessions that a fault opens on one connection.
+    pub sessions: usize,
 }
 
 /// The checker's side of a conversation.
@@ -99,6 +107,7 @@ pub struct Stage {
     setup: StageConfig,
     wire: Wire,
     process: Option<Box<dyn PeerProcess>>,
+    observations: Observations,
     started: Instant,
     trace: Trace,
     log: EventLog,
@@ -115,15 +124,20 @@ pub struct Stage {
     probing: bool,
     /// The entry of the last message that was waited for.
     last: Option<usize>,
+    /// Whether a server has responded.
+    responded: bool,
+    /// Connections of Streamable HTTP that the scenario began.
+    http_connections: Vec<String>,
 }
 
 impl Stage {
     /// Creates a stage connected to this peer.
     pub fn new(setup: StageConfig, peer: Connection) -> Stage {
-        let Connection { reader, writer, process } = peer;
+        let Connection { reader, writer, process, observations } = peer;
         Stage {
             wire: Wire::new(reader, writer),
             process: Some(process),
+            observations,
             started: Instant::now(),
             trace: Trace::default(),
             log: EventLog::default(),
@@ -137,6 +151,8 @@ impl Stage {
             asked: None,
             probing: false,
             last: None,
+            responded: false,
+            http_connections: Vec::new(),
             setup,
         }
     }
@@ -247,6 +263,43 @@ impl Stage {
         self.record(EntryKind::Note(text.into()));
     }
 
+    /// The server under test.
+    ///
+    /// # Errors
+    /// [`Stop::NotApplicable`] if the peer is not remote.
+    pub fn endpoint(&self) -> Result<Endpoint, Stop> {
+        let none = || Stop::NotApplicable("the peer is not a server".to_owned());
+        self.setup.endpoint.clone().ok_or_else(none)
+    }
+
+    /// The method to log in with.
+    pub(crate) fn login(&self) -> Option<&str> {
+        self.setup.login.as_deref()
+    }
+
+    /// The number of sessions that a fault opens on one connection.
+    pub(crate) fn sessions(&self) -> usize {
+        self.setup.sessions
+    }
+
+    /// Notes that a server has begun a connection of Streamable HTTP.
+    pub(crate) fn begun(&mut self, connection: &str) {
+        self.http_connections.push(connection.to_owned());
+    }
+
+    /// The connections of Streamable HTTP that the scenario began, and perhaps ended.
+    pub(crate) fn take_begun(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.http_connections)
+    }
+
+    /// Adds an exchange with a server to the trace, as evidence of the next finding.
+    pub(crate) fn exchanged(&mut self, text: impl Into<String>) {
+        let index = self.record(EntryKind::Note(text.into()));
+        self.responded = true;
+        self.last = None;
+        self.asked = Some(index);
+    }
+
     /// Ends the scenario if the peer did not advertise the capability.
     ///
     /// # Errors
@@ -255,7 +308,8 @@ impl Stage {
         if self.log.can(self.peer(), capability) {
             return Ok(());
         }
-        Err(Stop::NotApplicable(format!("the {} does not advertise `{capability}`", self.peer())))
+        let name = capability::name(self.version(), self.peer(), capability);
+        Err(Stop::NotApplicable(format!("the {} does not advertise `{name}`", self.peer())))
     }
 
     /// Sends a line and a line feed.
@@ -346,6 +400,23 @@ impl Stage {
         self.trace.entries.len() - 1
     }
 
+    /// Waits until the transport of the client has kept or broken the rule. Returns whether that was
+    /// in time.
+    pub(crate) async fn observes(&self, rule: &str) -> bool {
+        tokio::time::timeout(self.setup.deadline, self.observations.wait(rule)).await.is_ok()
+    }
+
+    /// Turns observations into findings.
+    fn observed(&mut self) {
+        for observation in self.observations.take() {
+            let at = [self.record(EntryKind::Note(observation.shown))];
+            match observation.fault {
+                None => self.pass_at(observation.rule, &at),
+                Some(why) => self.fail_at(observation.rule, &at, why),
+            }
+        }
+    }
+
     /// Ends the conversation: closes the peer's input, waits for its program to exit and returns
     /// the findings.
     pub async fn finish(mut self) -> StageReport {
@@ -360,6 +431,7 @@ impl Stage {
                 self.record(EntryKind::Exit { code: exit.code, signal: exit.signal });
             }
         }
+        self.observed();
         self.services.end().await;
         let initialized = !self.log.initialized.is_null() && self.speaks();
         let mut findings = self.findings.into_list();
@@ -370,6 +442,7 @@ impl Stage {
             skipped: self.skipped,
             not_applicable: self.not_applicable,
             initialized,
+            responded: self.responded,
             capabilities: self.log.capabilities(self.setup.plays.other()).clone(),
         }
     }
@@ -388,6 +461,8 @@ pub struct StageReport {
     pub not_applicable: Vec<(&'static str, String)>,
     /// Whether the version was negotiated.
     pub initialized: bool,
+    /// Whether a server has responded.
+    pub responded: bool,
     /// The capabilities of the peer under test.
     pub capabilities: Value,
 }

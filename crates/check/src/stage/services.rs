@@ -102,6 +102,11 @@ impl Services {
         self.files.texts.insert(path, text.into());
     }
 
+    /// The ids of terminals whose command has ended and that were not released.
+    pub(crate) fn ended_terminals(&self) -> Vec<String> {
+        self.terminals.ended()
+    }
+
     /// The answer to a request.
     pub(super) fn reply(&mut self, method: &str, params: &Value) -> Reply {
         if self.held.iter().any(|held| held == method) {

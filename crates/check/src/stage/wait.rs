@@ -58,11 +58,12 @@ impl Stage {
         }
     }
 
-    /// RPC-24: a request gets an answer. Methods of unknown duration are not judged.
+    /// A request gets an answer. Methods of unknown duration are not judged.
+    // RPC-24
     fn never_answered(&mut self, id: &Id, patience: u32) {
         let Some(asked) = self.log.open(self.setup.plays, id) else { return };
         if !IN_ITS_TIME.contains(&asked.method.as_str()) {
-            let (at, seconds) = (asked.index, (self.setup.deadline * patience).as_secs());
+            let (at, seconds) = (asked.index, self.timeout(patience).as_secs());
             let why = format!("{} was not answered within {seconds} seconds", asked.method);
             self.fail_at("RPC-24", &[at], why);
         }
@@ -70,7 +71,7 @@ impl Stage {
 
     /// Returns the next message of the peer. Does not serve requests.
     pub async fn next(&mut self) -> Result<Rc<Message>, Stop> {
-        let until = Instant::now() + self.setup.deadline;
+        let until = Instant::now() + self.timeout(1);
         loop {
             if let Some(message) = self.inbox.pop_front() {
                 self.last = Some(message.index);
@@ -122,6 +123,18 @@ impl Stage {
     pub(super) fn own_request(&self, id: &Id) -> Option<Request> {
         let plays = self.setup.plays;
         self.log.open(plays, id).or_else(|| self.log.done(plays, id)).cloned()
+    }
+
+    /// Whether the turn of this prompt has not ended yet.
+    pub(crate) fn is_running(&self, prompt: &Id) -> bool {
+        let plays = self.setup.plays;
+        match (self.version(), self.log.done(plays, prompt)) {
+            (Version::V1, _) | (_, None) => self.log.open(plays, prompt).is_some(),
+            (Version::V2, Some(asked)) => !self.received.iter().any({
+                let mut ends = self.turn_end(asked);
+                move |message| ends(message)
+            }),
+        }
     }
 
     /// Recognises the idle state that ends the turn of a prompt. One without a stop reason counts
@@ -199,13 +212,19 @@ impl Stage {
         acted.map_err(|error| Stop::NotExercised(format!("the client cannot be asked to {act}: {error}")))
     }
 
+    /// The timeout of a step that may take several deadlines. The first message of a peer may take as long as its start.
+    fn timeout(&self, deadlines: u32) -> Duration {
+        let timeout = self.setup.deadline * deadlines;
+        if self.received.is_empty() { timeout.max(self.setup.startup) } else { timeout }
+    }
+
     async fn wait(
         &mut self,
         what: String,
         patience: u32,
         mut wanted: impl FnMut(&Message) -> bool,
     ) -> Result<Rc<Message>, Stop> {
-        let until = Instant::now() + self.setup.deadline * patience;
+        let until = Instant::now() + self.timeout(patience);
         loop {
             let mut place = 0;
             while let Some(message) = self.inbox.get(place).cloned() {

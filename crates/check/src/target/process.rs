@@ -4,10 +4,13 @@ use std::io;
 
 use attache_conn::process::{ChildGuard, Command};
 
+use crate::remote::Observations;
+
 use super::{BoxFuture, Connection, Exit, PeerProcess, StartOptions, Target};
 
 /// An agent as a child process in the checker's own directory: it must take its directory from the
-/// session (ROOT-02).
+/// session.
+// ROOT-02
 #[derive(Clone, Debug)]
 pub struct Process {
     command: Vec<String>,
@@ -41,6 +44,7 @@ impl Target for Process {
                 reader: Box::new(child.stdout),
                 writer: Box::new(child.stdin),
                 process: Box::new(Child(child.guard)),
+                observations: Observations::default(),
             })
         })
     }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache_conn::private::TempDir;
@@ -18,6 +19,10 @@ use tokio::net::UnixListener;
 
 use super::process::exit_of;
 use super::{BoxFuture, Connection, Exit, Launch, Need, PeerProcess, SESSION, StartOptions, Target, roots};
+use crate::remote::Observations;
+
+/// The variable with the URL of the server, for clients that connect to one.
+const URL: &str = "ATTACHE_URL";
 
 /// How to make a client perform an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,23 +53,7 @@ impl Target for Program {
             let place = TempDir::new("acheck")?;
             let socket = place.path().join("s");
             let listener = UnixListener::bind(&socket)?;
-            let template = match self.actions.get(fresh.act) {
-                Some(Action::Command(words)) => words,
-                Some(Action::Signal(_)) | None => &self.command,
-            };
-            if template.iter().any(|word| word.contains("{root")) {
-                roots(&fresh.cwd).iter().try_for_each(std::fs::create_dir_all)?;
-            }
-            let words = filled(template, &self.agent(&socket), fresh);
-            let Some((program, args)) = words.split_first() else {
-                return Err(io::Error::other("no command: put the program to start after `--`"));
-            };
-            let child = Command::new(program).args(args).current_dir(&fresh.cwd).spawn()?;
-            tracing::debug!(program, pid = child.guard.pid(), "client started");
-            // A client that reads its input to the end must not wait for us.
-            drop(child.stdin);
-            tokio::spawn(thrown_away(child.stdout));
-            let guard = child.guard;
+            let guard = start(&self.command, &self.actions, fresh, &self.agent(&socket), None)?;
             let stream = tokio::select! {
                 accepted = listener.accept() => accepted?.0,
                 status = guard.wait() => return Err(never_started(&guard, &format!("it ended with {status}"))),
@@ -73,18 +62,18 @@ impl Target for Program {
                 }
             };
             let (reader, writer) = stream.into_split();
-            let life = Client { guard, signals: self.signals(), listener, _place: place };
-            Ok(Connection { reader: Box::new(reader), writer: Box::new(writer), process: Box::new(life) })
+            let client = Client::new(Arc::new(guard), &self.actions, Some((listener, place)));
+            Ok(Connection {
+                reader: Box::new(reader),
+                writer: Box::new(writer),
+                process: Box::new(client),
+                observations: Observations::default(),
+            })
         })
     }
 
     fn lacks(&self, need: &Need) -> Option<String> {
-        match need {
-            Need::Act(act) if *act != "prompt" && !self.actions.contains_key(*act) => {
-                Some(format!("needs --action {act}=… to make the client do so"))
-            }
-            _ => None,
-        }
+        lacks(&self.actions, need)
     }
 
     fn command(&self) -> Vec<String> {
@@ -93,18 +82,57 @@ impl Target for Program {
 }
 
 impl Program {
-    fn signals(&self) -> BTreeMap<String, String> {
-        let signal = |(act, action): (&String, &Action)| match action {
-            Action::Signal(name) => Some((act.clone(), name.clone())),
-            Action::Command(_) => None,
-        };
-        self.actions.iter().filter_map(signal).collect()
-    }
-
     fn agent(&self, socket: &Path) -> Vec<String> {
         let socket = socket.to_string_lossy().into_owned();
         self.bridge.iter().cloned().chain([socket]).collect()
     }
+}
+
+/// Starts a client for an action, with the command line of its agent or with the URL of its server.
+pub(super) fn start(
+    command: &[String],
+    actions: &BTreeMap<String, Action>,
+    fresh: &StartOptions,
+    agent: &[String],
+    url: Option<&str>,
+) -> io::Result<ChildGuard> {
+    let both = fresh.then.and_then(|then| actions.get(&both_acts(fresh.act, then)));
+    let template = match both.or_else(|| actions.get(fresh.act)) {
+        Some(Action::Command(words)) => words,
+        Some(Action::Signal(_)) | None => command,
+    };
+    if template.iter().any(|word| word.contains("{root")) {
+        roots(&fresh.cwd).iter().try_for_each(std::fs::create_dir_all)?;
+    }
+    let words = fill(template, agent, fresh, url);
+    let Some((program, args)) = words.split_first() else {
+        return Err(io::Error::other("no command: put the program to start after `--`"));
+    };
+    let command = Command::new(program).args(args).current_dir(&fresh.cwd).envs(url.map(|url| (URL, url)));
+    let child = command.spawn()?;
+    tracing::debug!(program, pid = child.guard.pid(), "client started");
+    // A client that reads its input to the end must not wait for us.
+    drop(child.stdin);
+    tokio::spawn(throw_away(child.stdout));
+    Ok(child.guard)
+}
+
+/// Why a client cannot do what a scenario needs.
+pub(super) fn lacks(actions: &BTreeMap<String, Action>, need: &Need) -> Option<String> {
+    let lacks = |act: &str| act != "prompt" && !actions.contains_key(act);
+    let missing = match need {
+        Need::Act(act) if lacks(act) => (*act).to_owned(),
+        Need::Acts(one, two) if (lacks(one) || lacks(two)) && lacks(&both_acts(one, two)) => {
+            both_acts(one, two)
+        }
+        _ => return None,
+    };
+    Some(format!("needs --action {missing}=… to make the client do so"))
+}
+
+/// The name of the action that is both of these.
+fn both_acts(one: &str, two: &str) -> String {
+    format!("{one}+{two}")
 }
 
 fn never_started(guard: &ChildGuard, why: &str) -> io::Error {
@@ -115,7 +143,7 @@ fn never_started(guard: &ChildGuard, why: &str) -> io::Error {
 }
 
 /// Replaces the placeholders of a command line.
-fn filled(template: &[String], agent: &[String], fresh: &StartOptions) -> Vec<String> {
+fn fill(template: &[String], agent: &[String], fresh: &StartOptions, url: Option<&str>) -> Vec<String> {
     let quoted = agent.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let json = serde_json::Value::from(agent.to_vec()).to_string();
     let cwd = fresh.cwd.to_string_lossy();
@@ -128,6 +156,7 @@ fn filled(template: &[String], agent: &[String], fresh: &StartOptions) -> Vec<St
         }
         // The prompt comes last, so that placeholders in its text are not replaced.
         let word = word.replace("{agent:json}", &json).replace("{agent}", &quoted);
+        let word = url.map_or(word.clone(), |url| word.replace("{url}", url));
         let word = word.replace("{session}", SESSION).replace("{root}", &one).replace("{root:2}", &two);
         words.push(word.replace("{cwd}", &cwd).replace("{prompt}", &fresh.prompt));
     }
@@ -139,16 +168,41 @@ fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-async fn thrown_away(mut output: ChildStdout) {
+/// Sends a signal. The system's own program does it: this crate has no unsafe code.
+fn signal(name: &str, act: &str, pid: u32) -> io::Result<()> {
+    let sent = std::process::Command::new("kill")
+        .args(["-s", name, &pid.to_string()])
+        .stderr(std::process::Stdio::null())
+        .status()?;
+    if sent.success() { Ok(()) } else { Err(io::Error::other(format!("no signal {name} for {act}"))) }
+}
+
+/// Reads the output of a client to its end.
+async fn throw_away(mut output: ChildStdout) {
     let mut chunk = vec![0; 16 << 10];
     while matches!(output.read(&mut chunk).await, Ok(1..)) {}
 }
 
-struct Client {
-    guard: ChildGuard,
+/// A client that was started.
+pub(super) struct Client {
+    guard: Arc<ChildGuard>,
     signals: BTreeMap<String, String>,
-    listener: UnixListener,
-    _place: TempDir,
+    /// The socket to which the bridge connects, if the client starts its agent.
+    bridge: Option<(UnixListener, TempDir)>,
+}
+
+impl Client {
+    pub(super) fn new(
+        guard: Arc<ChildGuard>,
+        actions: &BTreeMap<String, Action>,
+        bridge: Option<(UnixListener, TempDir)>,
+    ) -> Client {
+        let signal = |(act, action): (&String, &Action)| match action {
+            Action::Signal(name) => Some((act.clone(), name.clone())),
+            Action::Command(_) => None,
+        };
+        Client { guard, signals: actions.iter().filter_map(signal).collect(), bridge }
+    }
 }
 
 impl PeerProcess for Client {
@@ -162,18 +216,14 @@ impl PeerProcess for Client {
 
     fn act(&mut self, act: &str) -> io::Result<()> {
         let Some(signal) = self.signals.get(act) else { return Ok(()) };
-        // The system's own program sends the signal: this crate has no unsafe code.
-        let sent = std::process::Command::new("kill")
-            .args(["-s", signal, &self.guard.pid().to_string()])
-            .stderr(std::process::Stdio::null())
-            .status()?;
-        if sent.success() { Ok(()) } else { Err(io::Error::other(format!("no signal {signal} for {act}"))) }
+        self::signal(signal, act, self.guard.pid())
     }
 
     /// The bridge reports its arguments in the first line and exits with the code of the reply.
     fn relaunched(&mut self, code: u8) -> BoxFuture<'_, Option<Launch>> {
         Box::pin(async move {
-            let (stream, _) = self.listener.accept().await.ok()?;
+            let (listener, _) = self.bridge.as_ref()?;
+            let (stream, _) = listener.accept().await.ok()?;
             let mut stream = BufReader::new(stream);
             let mut line = String::new();
             // A bridge that was started as usual sends nothing.
@@ -204,17 +254,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn two_actions_may_be_one_command() {
+        let command = || Action::Command(vec!["client".to_owned()]);
+        let has = |names: &[&str]| -> BTreeMap<String, Action> {
+            names.iter().map(|name| ((*name).to_owned(), command())).collect()
+        };
+        let need = Need::Acts("ask", "cancel");
+        assert_eq!(lacks(&has(&["ask", "cancel"]), &need), None);
+        assert_eq!(lacks(&has(&["ask+cancel"]), &need), None);
+        assert!(lacks(&has(&["ask"]), &need).is_some_and(|why| why.contains("--action ask+cancel=")));
+        assert!(lacks(&has(&["ask+cancel"]), &Need::Act("ask")).is_some());
+    }
+
+    #[test]
     fn placeholders_are_replaced() {
         let fresh = StartOptions {
             scenario: "x",
             act: "prompt",
+            then: None,
             prompt: "say {agent}".to_owned(),
             cwd: PathBuf::from("/w"),
+            transport: None,
         };
         let agent = ["/bin/a b".to_owned(), "it's".to_owned()];
         let template = ["run", "--agent={agent}", "{agent:argv}", "{agent:json}", "{cwd}/x", "{prompt}"];
         let template: Vec<String> = template.map(str::to_owned).into();
-        let words = filled(&template, &agent, &fresh);
+        let words = fill(&template, &agent, &fresh, None);
         assert_eq!(
             words,
             [

@@ -1,5 +1,5 @@
-//! The checker against the good agent, which it must praise, and against each of its variants, of which it must find what is wrong and
-//! nothing else. In memory and with a paused clock: no deadline takes real time.
+//! The checker against the conformant agent, in which it must find no failure, and against each variant, in which it must find
+//! the broken rule and nothing else. In memory and with a paused clock: no deadline takes real time.
 
 use std::io;
 
@@ -7,13 +7,22 @@ use attache_check::run::{Options, Report, Status, run};
 use attache_check::target::Memory;
 use attache_check::{BoxFuture, Connection, Role, StartOptions, Target, Version};
 use attache_conn::Link;
-use attache_mutants::agent::{agent, locked_agent, variants, variants_v2};
+use attache_mutants::agent::{agent, locked_agent, newer_agent, variants, variants_v2};
 
-use crate::matrix;
+use crate::matrix::{self, Sample};
 
 /// Scenarios about files that are really there.
-const ON_DISK: [&str; 2] = ["outside", "mcp-stdio"];
-const ON_DISK_V2: [&str; 2] = ["v2-unknown-outcome", "v2-unknown-option"];
+const ON_DISK: [&str; 4] = ["outside", "mcp-stdio", "permission-waits", "permission-refused"];
+const ON_DISK_V2: [&str; 8] = [
+    "cwd",
+    "roots",
+    "outside",
+    "mcp-stdio",
+    "v2-read",
+    "v2-permission-waits",
+    "v2-unknown-outcome",
+    "v2-unknown-option",
+];
 
 /// An agent in this process. On disk its scenarios have a directory, elsewhere only the name of one.
 struct Mutant {
@@ -24,12 +33,12 @@ struct Mutant {
 impl Mutant {
     fn new(variant: Option<&'static str>, on_disk: bool) -> Mutant {
         let serve = move |link: Link, fresh: &StartOptions| {
-            let locked = fresh.scenario == "auth";
+            let scenario = fresh.scenario;
             async move {
-                if locked {
-                    locked_agent(link, variant).await;
-                } else {
-                    agent(link, variant).await;
+                match scenario {
+                    "auth" => locked_agent(link, variant).await,
+                    "v2-older" => newer_agent(link, variant).await,
+                    _ => agent(link, variant).await,
                 }
             }
         };
@@ -47,20 +56,24 @@ impl Target for Mutant {
     }
 }
 
-/// Both ways, one after the other.
-async fn check(variant: Option<&'static str>, version: Version) -> [Report; 2] {
-    let options = Options { faults: true, version, ..Options::new(Role::Agent) };
-    let real = Options { scenarios: on_disk(version).map(str::to_owned).to_vec(), ..options.clone() };
-    [
-        run(&Mutant::new(variant, false), &options, &mut |_| {}).await,
-        run(&Mutant::new(variant, true), &real, &mut |_| {}).await,
-    ]
+/// Plays the scenarios of a sample in memory, and those of it about files on disk too.
+async fn check(variant: Option<&'static str>, version: Version, sample: Sample) -> Vec<Report> {
+    let all = sample.scenarios(Role::Agent, version);
+    let real = all.iter().copied().filter(|name| on_disk(version).contains(name)).collect();
+    let mut reports = Vec::new();
+    for (is_real, names) in [(false, all), (true, real)] {
+        if !names.is_empty() {
+            let options = Options { faults: true, version, ..matrix::options(Role::Agent, &names) };
+            reports.push(run(&Mutant::new(variant, is_real), &options, &mut |_| {}).await);
+        }
+    }
+    reports
 }
 
-fn on_disk(version: Version) -> [&'static str; 2] {
+fn on_disk(version: Version) -> &'static [&'static str] {
     match version {
-        Version::V1 => ON_DISK,
-        Version::V2 => ON_DISK_V2,
+        Version::V1 => &ON_DISK,
+        Version::V2 => &ON_DISK_V2,
     }
 }
 
@@ -68,40 +81,40 @@ fn on_disk(version: Version) -> [&'static str; 2] {
 async fn the_good_agent_keeps_every_rule() {
     // Scenarios about files stop where there are none; they were played on disk too.
     for version in Version::ALL {
-        let reports = check(None, version).await;
-        matrix::assert_good(&reports, Role::Agent, version, &on_disk(version));
+        let reports = check(None, version, Sample::All).await;
+        matrix::assert_good(&reports, Role::Agent, version, on_disk(version));
     }
 }
 
 #[test]
 fn each_variant_is_found_out() {
-    matrix::assert_each(variants(), |_, variant| async {
-        matrix::wrong(variant, &check(Some(variant.name), Version::V1).await, true)
+    matrix::assert_each(variants(), |number, variant| {
+        matrix::find_out(variant, number, |sample| check(Some(variant.name), Version::V1, sample))
     });
 }
 
 #[test]
 fn each_variant_of_version_2_is_found_out() {
-    matrix::assert_each(variants_v2(), |_, variant| async {
-        matrix::wrong(variant, &check(Some(variant.name), Version::V2).await, true)
+    matrix::assert_each(variants_v2(), |number, variant| {
+        matrix::find_out(variant, number, |sample| check(Some(variant.name), Version::V2, sample))
     });
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_locked_agent_is_judged_behind_its_door() {
+async fn a_locked_agent_is_judged_after_the_login() {
     let locked = Memory::new(|link, _: &StartOptions| locked_agent(link, None));
     let options = |login: Option<&str>| Options {
         login: login.map(str::to_owned),
         only: vec!["CANCEL-05".to_owned(), "AUTH-05".to_owned()],
         ..Options::new(Role::Agent)
     };
-    for (login, behind) in [(None, false), (Some("key"), true), (Some("no such method"), false)] {
+    for (login, logged_in) in [(None, false), (Some("key"), true), (Some("no such method"), false)] {
         let report = run(&locked, &options(login), &mut |_| {}).await;
         let kept = |id: &str| {
             report.rules.iter().any(|outcome| outcome.rule.id == id && outcome.status == Status::Pass)
         };
-        assert_eq!(kept("CANCEL-05"), behind, "{login:?}");
-        // The door itself is judged in each case.
+        assert_eq!(kept("CANCEL-05"), logged_in, "{login:?}");
+        // The login itself is judged in each case.
         assert!(kept("AUTH-05"), "{login:?}");
         assert!(matrix::failures(&[report]).is_empty(), "{login:?}");
     }

@@ -1,17 +1,17 @@
-//! The checker against the good client, which it must praise, and against each of its variants, of which it must find what is wrong and
-//! nothing else. In memory and with a paused clock: no deadline takes real time.
+//! The checker against the conformant client, in which it must find no failure, and against each variant, in which it must find
+//! the broken rule and nothing else. In memory and with a paused clock: no deadline takes real time.
 
 use std::io;
 use std::sync::Arc;
 
 use attache_check::run::{Options, Report, run};
 use attache_check::target::{Launch, PeerProcess};
-use attache_check::{BoxFuture, Connection, Role, Scenario, StartOptions, Target, Version, scenarios};
+use attache_check::{BoxFuture, Connection, Role, StartOptions, Target, Version};
 use attache_conn::Link;
 use attache_mutants::client::{Relaunch, Setup, variants, variants_v2};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::matrix;
+use crate::matrix::{self, Sample};
 
 /// A client in this process. On disk its scenarios have a directory, elsewhere only the name of one; its commands are pretended.
 struct Mutant {
@@ -54,7 +54,7 @@ impl Target for Mutant {
     }
 }
 
-/// A start of the agent's program, which waits to be told how it ends.
+/// A start of the agent's program, and the sender of its exit code.
 type Started = (Launch, oneshot::Sender<u8>);
 
 fn relaunch(launches: mpsc::Sender<Started>) -> Relaunch {
@@ -106,62 +106,39 @@ const ON_DISK: [&str; 14] = [
     "fault-deaf",
 ];
 
-/// Plays the scenarios that `wanted` says, those about files in a directory, the others without one.
-async fn check(
-    variant: Option<&'static str>,
-    version: Version,
-    wanted: impl Fn(usize, &Scenario) -> bool,
-) -> [Report; 2] {
-    let mut all = scenarios(Role::Client);
-    all.retain(|scenario| scenario.versions.contains(&version));
-    let wanted: Vec<&Scenario> = all
-        .iter()
-        .enumerate()
-        .filter(|(place, scenario)| wanted(*place, scenario))
-        .map(|(_, scenario)| scenario)
-        .collect();
-    let options = |on_disk: bool| {
-        let here = wanted.iter().filter(|scenario| ON_DISK.contains(&scenario.name) == on_disk);
-        Options {
-            faults: true,
-            version,
-            scenarios: here.map(|scenario| scenario.name.to_owned()).collect(),
-            ..Options::new(Role::Client)
+/// Plays the scenarios of a sample, those about files in a directory, the others without one.
+async fn check(variant: Option<&'static str>, version: Version, sample: Sample) -> Vec<Report> {
+    let all = sample.scenarios(Role::Client, version);
+    let (real, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|name| ON_DISK.contains(name));
+    let mut reports = Vec::new();
+    for (on_disk, names) in [(false, others), (true, real)] {
+        if !names.is_empty() {
+            let options = Options { faults: true, version, ..matrix::options(Role::Client, &names) };
+            let mutant = Mutant { variant, version, on_disk };
+            reports.push(run(&mutant, &options, &mut |_| {}).await);
         }
-    };
-    let nothing = |_: attache_check::run::Progress<'_>| {};
-    [
-        run(&Mutant { variant, version, on_disk: false }, &options(false), &mut { nothing }).await,
-        run(&Mutant { variant, version, on_disk: true }, &options(true), &mut { nothing }).await,
-    ]
+    }
+    reports
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_good_client_keeps_every_rule() {
     for version in Version::ALL {
-        matrix::assert_good(&check(None, version, |_, _| true).await, Role::Client, version, &[]);
+        matrix::assert_good(&check(None, version, Sample::All).await, Role::Client, version, &[]);
     }
 }
 
-/// Each variant plays the scenarios that concern it and every fifth of the others, by turns; with `ATTACHE_MATRIX=whole` all.
 #[test]
 fn each_variant_is_found_out() {
-    let whole = std::env::var("ATTACHE_MATRIX").is_ok_and(|matrix| matrix == "whole");
-    matrix::assert_each(variants(), |number, variant| async move {
-        let concerns = |scenario: &Scenario| {
-            scenario.rules.iter().any(|rule| *rule == variant.rule() || variant.also.contains(rule))
-        };
-        // With ten megabytes in a line, faults are not the quickest.
-        let turn = |place: usize, scenario: &Scenario| !scenario.fault && (place + number).is_multiple_of(5);
-        let wanted = |place: usize, scenario: &Scenario| whole || concerns(scenario) || turn(place, scenario);
-        matrix::wrong(variant, &check(Some(variant.name), Version::V1, wanted).await, whole)
+    matrix::assert_each(variants(), |number, variant| {
+        matrix::find_out(variant, number, |sample| check(Some(variant.name), Version::V1, sample))
     });
 }
 
 #[test]
 fn each_variant_of_version_2_is_found_out() {
-    matrix::assert_each(variants_v2(), |_, variant| async {
-        matrix::wrong(variant, &check(Some(variant.name), Version::V2, |_, _| true).await, true)
+    matrix::assert_each(variants_v2(), |number, variant| {
+        matrix::find_out(variant, number, |sample| check(Some(variant.name), Version::V2, sample))
     });
 }
 

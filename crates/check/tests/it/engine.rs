@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use attache_check::prompts::Prompts;
-use attache_check::run::{Conclusion, Options, Status};
+use attache_check::run::{Conclusion, Options, Outcome, Status};
 use attache_check::stage::StageConfig;
 use attache_check::target::Memory;
 use attache_check::{Role, Stage, StartOptions, Stop, Target, Version};
@@ -30,16 +30,26 @@ fn result(message: &Value, result: Value) -> Vec<String> {
 }
 
 async fn stage(target: &Memory) -> Stage {
-    let fresh = StartOptions { scenario: "x", act: "prompt", prompt: String::new(), cwd: "/w".into() };
+    let fresh = StartOptions {
+        scenario: "x",
+        act: "prompt",
+        then: None,
+        prompt: String::new(),
+        cwd: "/w".into(),
+        transport: None,
+    };
     let setup = StageConfig {
         plays: Role::Client,
         version: Version::V1,
         deadline: Duration::from_secs(5),
+        startup: Duration::from_secs(5),
         prompts: Prompts::names(),
         login: None,
         cwd: "/w".into(),
         real: false,
         needs: &[],
+        endpoint: None,
+        sessions: 1,
     };
     Stage::new(setup, target.open(&fresh).await.unwrap())
 }
@@ -143,4 +153,68 @@ async fn a_peer_that_is_not_there_is_nothing_to_judge() {
         report.rules.iter().all(|outcome| outcome.status != Status::Pass),
         "what was never exercised never passes"
     );
+}
+
+/// Whether an agent that answers every `initialize` with this version breaks INIT-05.
+async fn takes_a_text_for_a_version(version: fn(&Value) -> Value) -> bool {
+    let target = Memory::new(move |link: Link, _: &StartOptions| async move {
+        let (mut reader, mut writer) = link.split();
+        while let Ok(Some(line)) = reader.next().await {
+            let message: Value = serde_json::from_slice(line).unwrap_or_default();
+            let answer = json!({ "protocolVersion": version(&message), "agentCapabilities": {} });
+            for line in result(&message, answer) {
+                if writer.send(line.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    let options = Options { scenarios: vec!["version-text".to_owned()], ..Options::new(Role::Agent) };
+    let report = attache_check::run::run(&target, &options, &mut |_| {}).await;
+    report.rules.iter().any(|outcome| outcome.rule.id == "INIT-05" && outcome.status == Status::Fail)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_may_offer_its_version_to_a_client_that_names_none() {
+    assert!(!takes_a_text_for_a_version(|_| json!(1)).await);
+    assert!(takes_a_text_for_a_version(|message| message["params"]["protocolVersion"].clone()).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_that_has_another_reason_is_no_matter_of_meta() {
+    // It keeps one session: prompts of the older ones are refused, with `_meta` and without it.
+    let target = Memory::new(move |link: Link, _: &StartOptions| async move {
+        let (mut reader, mut writer) = link.split();
+        let mut sessions = 0;
+        while let Ok(Some(line)) = reader.next().await {
+            let message: Value = serde_json::from_slice(line).unwrap_or_default();
+            let lines = match message["method"].as_str() {
+                Some("initialize") => {
+                    result(&message, json!({ "protocolVersion": 1, "agentCapabilities": {} }))
+                }
+                Some("session/new") => {
+                    sessions += 1;
+                    result(&message, json!({ "sessionId": format!("s{sessions}") }))
+                }
+                Some("session/prompt") if message["params"]["sessionId"] == format!("s{sessions}") => {
+                    result(&message, json!({ "stopReason": "end_turn" }))
+                }
+                _ if message.get("id").is_none() => Vec::new(),
+                _ => {
+                    let error = json!({ "code": -32602, "message": "Unknown session" });
+                    vec![json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }).to_string()]
+                }
+            };
+            for line in lines {
+                if writer.send(line.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    let options = Options { scenarios: vec!["meta".to_owned()], ..Options::new(Role::Agent) };
+    let report = attache_check::run::run(&target, &options, &mut |_| {}).await;
+    let is_about_meta = |outcome: &&Outcome| outcome.rule.id.starts_with("EXT-");
+    let failed = report.rules.iter().filter(is_about_meta).filter(|outcome| outcome.failed());
+    assert_eq!(failed.map(|outcome| outcome.rule.id).collect::<Vec<_>>(), Vec::<&str>::new());
 }

@@ -1,10 +1,10 @@
-//! Reports as they are printed. `ATTACHE_BLESS=1 cargo test -p attache-check report` writes the snapshots anew.
+//! Reports as they are printed. `ATTACHE_BLESS=1 cargo test -p attache-check report` updates the snapshots.
 
 use std::path::PathBuf;
 
 use attache_check::report::{self, Look, Mark};
 use attache_check::run::{Conclusion, Options, Report, judge_trace};
-use attache_check::{Entry, EntryKind, Role, Tier, Version};
+use attache_check::{Entry, EntryKind, Role, Tier, Transport, Version};
 
 use crate::talk::begun;
 
@@ -66,14 +66,35 @@ fn the_page() {
     let text = report::html(&sample());
     well_formed(text.strip_prefix("<!DOCTYPE html>").unwrap(), &["meta"]);
     assert!(!text.contains("<starting") && !text.contains("<b>hi"), "what a peer says is text");
-    assert!(
-        !text.contains("http://") && !text.contains("https://") && !text.contains("<script"),
-        "the page needs nothing else"
-    );
+    // Addresses of sources are text; nothing is loaded from anywhere.
+    let loads = [" src=", "href=\"http", "url(", "@import", "<script"];
+    assert!(!loads.iter().any(|load| text.contains(load)), "the page needs nothing else");
     snapshot("report.html", &text);
 }
 
-/// What a stranger says is text wherever it stands: as a line, a label, a method, an error, a name, on stderr, in the command.
+#[test]
+fn the_badge() {
+    let text = report::badge(&sample());
+    well_formed(&text, &[]);
+    snapshot("badge.svg", &text);
+    let says = |report: &Report| {
+        let badge = report::badge(report);
+        let title = badge.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+        title.map(|(title, _)| title.to_owned()).unwrap()
+    };
+    assert_eq!(says(&sample()), "ACP agent v1: 2 rules broken");
+    let mut report = sample();
+    report.rules.iter_mut().filter(|outcome| outcome.failed()).for_each(|outcome| outcome.known = true);
+    assert_eq!(says(&report), "ACP agent v1: 2 rules broken, known");
+    report.rules.retain(|outcome| !outcome.failed());
+    assert_eq!(says(&report), "ACP agent v1: nothing broken, 1 of 3 seen");
+    report.interrupted = Some(3);
+    assert_eq!(says(&report), "ACP agent v1: not finished");
+    report.conclusion = Conclusion::CouldNotRun("<gone>".to_owned());
+    assert_eq!(says(&report), "ACP agent v1: could not run");
+}
+
+/// Text of the peer is escaped wherever it stands: as a line, a label, a method, an error, a name, on stderr, in the command.
 #[test]
 fn text_of_a_peer_is_escaped_in_the_page() {
     let evil =
@@ -131,10 +152,13 @@ fn a_run_that_could_not_begin_is_an_error_in_junit() {
     let report = Report {
         role: Some(Role::Agent),
         version: Version::V1,
+        transports: vec![Transport::Stdio],
         command: vec!["a&b".to_owned()],
         rules: Vec::new(),
         scenes: Vec::new(),
         conclusion: Conclusion::CouldNotRun("no \"such\" <program>".to_owned()),
+        interrupted: None,
+        repeat: None,
     };
     let text = report::junit(&report);
     well_formed(&text, &[]);
@@ -145,11 +169,11 @@ fn a_run_that_could_not_begin_is_an_error_in_junit() {
 #[test]
 fn advice_does_not_fail_a_build() {
     let report = sample();
-    assert_eq!(report.conclusion, Conclusion::NotConformant);
+    assert_eq!(report.conclusion, Conclusion::Broken);
     let advice = report.rules.iter().find(|outcome| outcome.rule.id == "RPC-07").unwrap();
     assert!(advice.failed() && advice.rule.tier() == Tier::Advisory);
     let text = report::junit(&report);
-    assert!(text.contains("advice not followed"), "{text}");
+    assert!(text.contains("recommendation not followed"), "{text}");
     assert_eq!(text.matches("<failure ").count(), 2, "only the two duties fail");
 }
 

@@ -1,4 +1,4 @@
-//! What the watchers of every conversation see, and what they leave alone.
+//! Findings of the watchers, and messages without any.
 
 use crate::talk::{begun, broken, kept, trace};
 
@@ -37,7 +37,8 @@ fn envelopes() {
     assert_eq!(breaks(r#"a {"jsonrpc":"2.0","id":2,"error":"no"}"#), ["RPC-03"]);
     assert_eq!(breaks(r#"a {"jsonrpc":"2.0","error":{"code":-32601,"message":"what"}}"#), ["RPC-04"]);
     assert_eq!(breaks(r#"a {"jsonrpc":"2.0","id":"2","result":{"stopReason":"end_turn"}}"#), ["RPC-05"]);
-    assert_eq!(breaks(r#"a {"jsonrpc":"2.0","id":1.5,"method":"_x","params":{}}"#), ["RPC-06", "RPC-07"]);
+    assert_eq!(breaks(r#"a {"jsonrpc":"2.0","id":1.5,"method":"_x","params":{}}"#), ["RPC-07"]);
+    assert_eq!(breaks(r#"a {"jsonrpc":"2.0","id":[1],"method":"_x","params":{}}"#), ["RPC-06"]);
     assert_eq!(breaks(r#"a {"jsonrpc":"2.0","id":null,"method":"_x","params":{}}"#), ["RPC-07"]);
     assert_eq!(breaks(r#"a {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#), ["RPC-24"]);
     let twice = r#"a {"jsonrpc":"2.0","id":7,"method":"_x","params":{}}"#;
@@ -49,6 +50,10 @@ fn an_error_without_an_id_may_answer_what_was_no_message() {
     let refused = r#"a {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}"#;
     // RPC-09: the client's line was garbage, which is held against the client alone.
     assert_eq!(broken(&begun("{}", "{}", &["c {oops", refused])), ["STDIO-09"]);
+    // A request that the agent could not read is open, so the error may be about that.
+    let request = r#"c {"jsonrpc":"2.0","id":-1,"method":"_x","params":{}}"#;
+    assert_eq!(broken(&begun("{}", META, &[request, refused])), Vec::<&str>::new());
+    assert_eq!(broken(&begun("{}", "{}", &[refused])), ["RPC-04"]);
 }
 
 #[test]
@@ -118,10 +123,15 @@ fn updates_have_their_place() {
     assert!(kept(&good, "CANCEL-08"));
     let load = r#"c {"jsonrpc":"2.0","id":3,"method":"session/load","params":{"sessionId":"t","cwd":"/w","mcpServers":[]}}"#;
     let loaded = r#"a {"jsonrpc":"2.0","id":3,"result":{}}"#;
-    let old = SAYS.replace("\"sessionId\":\"s\"", "\"sessionId\":\"t\"");
+    let old =
+        SAYS.replace("\"sessionId\":\"s\"", "\"sessionId\":\"t\"").replace("hey", "hey, how are you today?");
     let can = r#"{"loadSession":true}"#;
     assert_eq!(broken(&begun("{}", can, &[load, &old, loaded])), [""; 0]);
-    assert_eq!(broken(&begun("{}", can, &[load, loaded, &old])), ["SESS-12"]);
+    // SESS-12: news are no replay; what was said before, or by the user, is.
+    assert_eq!(broken(&begun("{}", can, &[load, loaded, &old])), [""; 0]);
+    assert_eq!(broken(&begun("{}", can, &[load, &old, loaded, &old])), ["SESS-12"]);
+    let user = old.replace("agent_message_chunk", "user_message_chunk");
+    assert_eq!(broken(&begun("{}", can, &[load, loaded, &user])), ["SESS-12"]);
     assert_eq!(broken(&begun("{}", "{}", &[&old])), ["PROMPT-12"]);
 }
 
@@ -129,7 +139,7 @@ fn updates_have_their_place() {
 fn capabilities_are_looked_at_first() {
     let read =
         r#"a {"jsonrpc":"2.0","id":0,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/w/a"}}"#;
-    assert_eq!(broken(&begun("{}", "{}", &[PROMPT, read])), ["FS-01", "FS-02", "INIT-15"]);
+    assert_eq!(broken(&begun("{}", "{}", &[PROMPT, read])), ["FS-01", "FS-02"]);
     let fine = begun(r#"{"fs":{"readTextFile":true}}"#, "{}", &[PROMPT, read]);
     assert_eq!(broken(&fine), [""; 0]);
     assert!(
@@ -198,4 +208,25 @@ fn each_version_has_its_shapes() {
     assert_eq!(broken(&trace(&[ask, &nameless])), ["V2-04"]);
     let now = answer.replace("\"protocolVersion\":2", "\"protocolVersion\":1");
     assert!(broken(&trace(&[ask, &now])).contains(&"INIT-11"));
+}
+
+#[test]
+fn an_answer_to_a_cancelled_terminal_needs_no_capability_of_the_client() {
+    // INIT-15: terminals of version 2 belong to the agent.
+    let info = r#""info":{"name":"x","version":"1"}"#;
+    let cancelled = trace(&[
+        &format!(
+            r#"c {{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":2,{info},"capabilities":{{}}}}}}"#
+        ),
+        &format!(
+            r#"a {{"jsonrpc":"2.0","id":0,"result":{{"protocolVersion":2,{info},"capabilities":{{"session":{{}}}}}}}}"#
+        ),
+        r#"c {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w"}}"#,
+        r#"a {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#,
+        r#"a {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","command":"make","capabilities":{"cancel":{}}}}}"#,
+        r#"c {"jsonrpc":"2.0","id":2,"method":"terminal/cancel","params":{"sessionId":"s","terminalId":"t"}}"#,
+        r#"a {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    ]);
+    assert_eq!(broken(&cancelled), [""; 0]);
+    assert!(kept(&cancelled, "V2-30"));
 }

@@ -39,18 +39,28 @@ fn from_file(cx: &Cx, settings: &mut Settings) -> Result<()> {
     Ok(())
 }
 
-/// The fields of an entry; those of `headers` with their names after a dot.
+/// The fields of an entry; those of tables in it with their names after a dot.
 fn fields(entry: &toml::Table) -> Vec<(String, &toml::Value)> {
     let mut fields = Vec::new();
     for (field, value) in entry {
         match value {
-            toml::Value::Table(inner) if field == "headers" => {
-                fields.extend(inner.iter().map(|(name, value)| (format!("headers.{name}"), value)));
+            toml::Value::Table(inner) if ["headers", "model", "price"].contains(&field.as_str()) => {
+                add_fields(field, inner, &mut fields);
             }
             value => fields.push((field.clone(), value)),
         }
     }
     fields
+}
+
+fn add_fields<'a>(prefix: &str, table: &'a toml::Table, fields: &mut Vec<(String, &'a toml::Value)>) {
+    for (name, value) in table {
+        let name = format!("{prefix}.{name}");
+        match value {
+            toml::Value::Table(inner) => add_fields(&name, inner, fields),
+            value => fields.push((name, value)),
+        }
+    }
 }
 
 /// A text, a number, yes or no, or a list of texts, which commas separate then.
@@ -76,7 +86,8 @@ mod tests {
     #[test]
     fn entries_become_lines() {
         let entry: toml::Table = toml::from_str(
-            "api = 'chat'\nenabled = false\nmodels = ['a', 'b']\nheaders = { x = 'y' }\nbad = [1]\ntimeout = 9",
+            "api = 'chat'\nenabled = false\nmodels = ['a', 'b']\nheaders = { x = 'y' }\nbad = [1]\ntimeout = 9\n\
+             price.input = 2\nmodel.'a.b' = { temperature = 0.5, price = { output = 1.5 } }",
         )
         .unwrap();
         let lines: Vec<_> = fields(&entry).into_iter().map(|(field, value)| (field, text(value))).collect();
@@ -86,7 +97,10 @@ mod tests {
             ("bad".to_owned(), None),
             line("enabled", "false"),
             line("headers.x", "y"),
+            line("model.a.b.price.output", "1.5"),
+            line("model.a.b.temperature", "0.5"),
             line("models", "a,b"),
+            line("price.input", "2"),
             line("timeout", "9"),
         ];
         assert_eq!(lines, expected);

@@ -21,6 +21,7 @@ struct Entry {
     mode: Option<String>,
     model: Option<String>,
     missing_files_are_empty: Option<bool>,
+    token_file: Option<PathBuf>,
 }
 
 /// The command or address of an entry, without values that may be secret.
@@ -47,6 +48,7 @@ pub(crate) fn spec(name: &str, value: &toml::Value) -> Result<AgentSpec> {
         mode: entry.mode,
         model: entry.model,
         missing_files_are_empty: entry.missing_files_are_empty,
+        token_file: entry.token_file,
         ..AgentSpec::new(name, address)
     })
 }

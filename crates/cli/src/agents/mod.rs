@@ -35,6 +35,12 @@ pub(crate) struct AgentSpec {
     /// The mode and the model that its new sessions begin with.
     pub(crate) mode: Option<String>,
     pub(crate) model: Option<String>,
+    /// The file with the token of a remote agent.
+    #[serde(default)]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Whether a remote agent may get the token of the environment.
+    #[serde(default)]
+    pub(crate) takes_token: bool,
 }
 
 /// The command or address of an agent.
@@ -51,10 +57,12 @@ pub(crate) enum Address {
     Tcp(String),
     /// A Unix socket.
     Unix(PathBuf),
+    /// A URL: `ws`, `wss`, `http` or `https`.
+    Remote(String),
 }
 
 impl Address {
-    /// Reads a command line, `tcp://host:port` or `unix:/path`.
+    /// Reads a command line, a URL, `tcp://host:port` or `unix:/path`.
     pub(crate) fn parse(text: &str) -> Result<Address> {
         let text = text.trim();
         if let Some(address) = text.strip_prefix("tcp://") {
@@ -65,6 +73,9 @@ impl Address {
                 )));
             }
             return Ok(Address::Tcp(address.to_owned()));
+        }
+        if ["ws://", "wss://", "http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
+            return Ok(Address::Remote(text.to_owned()));
         }
         if let Some(path) = text.strip_prefix("unix:") {
             return Ok(Address::Unix(PathBuf::from(path.strip_prefix("//").unwrap_or(path))));
@@ -91,6 +102,7 @@ impl fmt::Display for Address {
             }
             Address::Tcp(address) => write!(f, "tcp://{address}"),
             Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            Address::Remote(url) => f.write_str(url),
         }
     }
 }
@@ -106,6 +118,8 @@ impl AgentSpec {
             missing_files_are_empty: None,
             mode: None,
             model: None,
+            token_file: None,
+            takes_token: false,
         }
     }
 

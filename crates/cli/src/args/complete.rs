@@ -96,7 +96,8 @@ fn bash() -> String {
             _ => {}
         }
         if path.is_empty() {
-            extra.push_str(" $(attache __complete agents)");
+            // After an agent no second one follows.
+            extra.push_str(" $([[ -n $agent ]] || attache __complete agents)");
         }
         let words = words.join(" ");
         let _ = writeln!(
@@ -108,7 +109,7 @@ fn bash() -> String {
     let commands = commands.join("|");
     format!(
         r#"_attache() {{
-    local cur prev path word skip next
+    local cur prev path word skip next agent
     cur="${{COMP_WORDS[COMP_CWORD]}}"
     prev="${{COMP_WORDS[COMP_CWORD-1]}}"
     COMPREPLY=()
@@ -117,6 +118,7 @@ fn bash() -> String {
     # The command: the words before the cursor that are neither flags, nor their values, nor an agent.
     path=""
     skip=""
+    agent=""
     for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
         if [[ -n $skip ]]; then skip=""; continue; fi
         case "$word" in
@@ -126,6 +128,7 @@ fn bash() -> String {
         next="${{path:+$path }}$word"
         case "$next" in
         {commands}) path="$next" ;;
+        *) [[ -n $path ]] || agent="$word" ;;
         esac
     done
     case "$path" in

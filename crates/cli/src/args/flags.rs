@@ -116,7 +116,7 @@ flags! {
     /// The flags of a command line: those that every command takes, then those of single commands.
     Flags {
         AGENT agent: Text "agent" "COMMAND" Command =>
-            "Run this agent: a command line, tcp://HOST:PORT or unix:PATH";
+            "Run this agent: a command line, a URL (wss, https, ws, http), tcp://HOST:PORT or unix:PATH";
         CWD cwd: Text "cwd" "DIR" Dir => "Work in this directory instead of the current one";
         ADD_DIR add_dir: List "add-dir" "DIR" Dir => "A further directory that the session may work in";
         MODEL model: Text "model" "ID" Text => "Ask the agent to use this model";
@@ -180,6 +180,9 @@ flags! {
         trace: TraceFlags,
         own_agent: OwnAgentFlags,
         mcp_server: McpServerFlags,
+        serve: ServeFlags,
+        hub: HubFlags,
+        token: TokenFlags,
         check: CheckFlags,
     }
 }
@@ -189,6 +192,9 @@ flags! {
     PromptFlags at prompt {
         SESSION session: Text "session" short 's' "NAME" Session =>
             "The session of this name instead of the directory's own";
+        CONTINUE continue_last: Switch "continue" short 'c' => "Resume the last conversation of this directory";
+        RESUME resume: Switch "resume" short 'r' =>
+            "Choose a conversation and resume it; the next word may be its id";
         NO_WAIT no_wait: Switch "no-wait" => "Queue the prompt and return at once";
         ANSWERS answers: Text "answers" "JSON|FILE" File =>
             "Fill in forms that the agent shows with these values, by field";
@@ -323,9 +329,63 @@ flags! {
     }
 }
 
+flags! {
+    /// Flags of `attache serve`.
+    ServeFlags at serve {
+        LISTEN listen: Text "listen" "ADDRESS" Text => "Listen on this address (127.0.0.1:4848); port 0 lets the system choose";
+        TLS_CERT tls_cert: Text "tls-cert" "FILE" File => "The certificate chain, in PEM form";
+        TLS_KEY tls_key: Text "tls-key" "FILE" File => "The private key of the certificate, in PEM form";
+        TLS_SELF tls_self: Switch "tls-self" => "Use a certificate that this program makes and keeps";
+        TOKEN_FILE token_file: Text "token-file" "FILE" File =>
+            "Accept the tokens of this file; if it does not exist, it is made with a new token, which is printed";
+        BEHIND_PROXY behind_proxy: Switch "insecure-behind-proxy" =>
+            "Listen on another address than loopback without TLS, because a proxy in front has it";
+        ORIGIN origins: List "origin" "URL" Text => "Web pages of this origin may connect";
+        HOST hosts: List "host" "NAME" Text => "A name of this server in Host headers";
+        MAX_CLIENTS max_clients: Count "max-clients" "COUNT" UpTo(1_000_000) => "The most clients at once (64); each has an agent of its own";
+        MAX_CLIENTS_PER_TOKEN max_clients_per_token: Count "max-clients-per-token" "COUNT" UpTo(1_000_000) =>
+            "The most clients of one token at once (as many as there may be)";
+        MAX_SESSIONS max_sessions: Count "max-sessions" "COUNT" UpTo(1_000_000) =>
+            "The most sessions of a client (1024 over HTTP, 250000 over WebSocket)";
+        MAX_MESSAGE max_message: Count "max-message" "MIB" UpTo(1_024) => "The longest message of a client in MiB (16)";
+    }
+}
+
+const ROLES: &[&str] = &["watch", "answer", "drive", "admin"];
+
+flags! {
+    /// Flags of `attache hub`.
+    HubFlags at hub {
+        JOURNAL journal: Text "journal" "PLACE" Text =>
+            "Keep sessions in sqlite:FILE (hub.db in the state directory), nats://HOST:PORT, or memory";
+        SOCKET socket: Text "socket" "FILE" File => "Listen on this Unix socket, for programs of this user; without --listen on nothing else";
+        IDLE idle: Count "idle" "MINUTES" UpTo(100_000) => "End an agent this long after its last turn (30)";
+        MAX_AGENTS max_agents: Count "max-agents" "COUNT" UpTo(100_000) => "The most agents at once (64)";
+        ANSWERS answers: Text "answers" "POLICY" Text =>
+            "Who decides questions: first, prompter, a role, or a number of equal answers";
+        DEADLINE deadline: Count "deadline" "SECONDS" UpTo(1_000_000) => "Reject questions without an answer after this time";
+        WARM warm: Count "warm" "COUNT" UpTo(1_000) => "Keep this many agents started for new sessions";
+        KEEP_DAYS keep_days: Count "keep-days" "DAYS" UpTo(100_000) => "Remove sessions that were not used for so long";
+        KEEP_SIZE keep_size: Count "keep-size" "MIB" UpTo(100_000_000) =>
+            "Remove the oldest sessions of a tenant while all of them are larger";
+        PROVIDE provide: Switch "provide" =>
+            "Provide files and terminals of this machine to the agent; the permissions of settings and flags decide first";
+    }
+}
+
+flags! {
+    /// Flags of `attache token`.
+    TokenFlags at token {
+        ROLE role: Text "role" "ROLE" OneOf(ROLES) => "The rights in a hub: watch, answer, drive or admin (admin)";
+        TENANT tenant: Text "tenant" "NAME" Text => "The tenant, whose sessions alone exist for this token";
+    }
+}
+
 const VERSIONS: &[&str] = &["1", "2"];
 const REPORTS: &[&str] = &["text", "json", "junit", "html"];
-const TIERS: &[&str] = &["mandatory", "capability", "advisory", "informational"];
+const LISTEN_KINDS: &[&str] = &["ws", "http"];
+const TRANSPORTS: &[&str] = &["ws", "http", "both"];
+const TIERS: &[&str] = &["mandatory", "capability", "strictness", "advisory", "informational"];
 
 flags! {
     /// Flags of `attache check …`.
@@ -337,19 +397,38 @@ flags! {
         FAULTS faults: Switch "faults" => "Inject faults too: broken lines, late responses, closed pipes";
         PROMPT prompts: List "prompt" "KIND=TEXT" Text =>
             "The prompt that makes the peer do something (say, read, write, run, ask, think…)";
+        FAKE_MODEL fake_model: Switch "fake-model" =>
+            "Start a scripted model on loopback and set the agent up to use it; no account is needed";
         DEADLINE deadline: Seconds "deadline" "SECONDS" Text =>
             "How long one response may take (10); a turn may take six times as long";
+        STARTUP_DEADLINE startup_deadline: Seconds "startup-deadline" "SECONDS" Text =>
+            "How long the first response of a peer may take (three times --deadline)";
         JOBS jobs: Count "jobs" short 'j' "COUNT" UpTo(256) => "How many scenarios run at once (4)";
         LOGIN login: Text "login" "METHOD" Text =>
             "Log in with this authentication method, for an agent that opens no session before that";
         FORMAT format: Text "format" "FORMAT" OneOf(REPORTS) => "text, json, junit or html";
         OUT out: Text "out" "FILE" File => "Write the report to this file";
-        REPORT reports: List "report" "FORMAT=FILE" Text => "Write a further report";
+        REPORT reports: List "report" "FORMAT=FILE" Text =>
+            "Write a further report; `badge` is a picture (SVG), `baseline` the list that --baseline reads";
+        BASELINE baseline: Text "baseline" "FILE" File =>
+            "Known failures, one rule per line: they fail no build, but listed rules that are kept do";
+        REQUIRE_COVERAGE require_coverage: Count "require-coverage" "PERCENT" UpTo(100) =>
+            "Fail if fewer of the mandatory rules were seen";
         TRACES traces: Text "traces" "DIR" Dir => "Write each conversation as a recording into this directory";
         EXPLAIN explain: Text "explain" "RULE" Text => "Explain a rule and how it is tested; run nothing";
         LIST list: Switch "list" => "List the scenarios; run nothing";
         ACTION actions: List "action" "NAME=HOW" Text =>
             "How the client is made to cancel, load…: SIGINT, or a command line";
+        LISTEN listen: Text "listen" "KIND" OneOf(LISTEN_KINDS) =>
+            "Test a client that connects to a URL: over ws or http";
+        TRANSPORT transport: Text "transport" "KIND" OneOf(TRANSPORTS) =>
+            "Test only this transport: ws or http; both by default";
+        TOKEN_FILE token_file: Text "token-file" "FILE" File =>
+            "Send the token in this file; without it, the one in ATTACHE_TOKEN";
+        SESSIONS sessions: Count "sessions" "COUNT" UpTo(1_000_000) =>
+            "How many sessions --faults opens on one connection (200)";
+        SESSION_DIR session_dir: Text "session-dir" "DIR" Text =>
+            "The directory of sessions, as the server sees it (one of the checker's own)";
         PARTY party: Text "party" "PARTY" OneOf(PARTIES) => "Check only this side";
     }
 }

@@ -72,21 +72,23 @@ pub(super) static PERMISSIONS: &[Command] = &[
     command("clear", "Revoke all permissions of this project"),
 ];
 
+const SETTING: Positional =
+    positional("key", true, Hint::Text, "The setting, for example `timeout` or `agents.mine.command`");
+
 pub(super) static CONFIG: &[Command] = &[
     command("show", "Show every setting, its value and where it comes from"),
     command("init", "Create a settings file with all defaults, unless there is one")
         .flags(&[&[Flags::PROJECT.about("For this directory, in .attache.toml")]]),
     command("set", "Change a setting in the user's file")
-        .positionals(&[
-            positional(
-                "key",
-                true,
-                Hint::Text,
-                "The setting, for example `timeout` or `agents.mine.command`",
-            ),
-            positional("value", true, Hint::Text, "Its value"),
-        ])
+        .positionals(&[SETTING, positional("value", true, Hint::Text, "Its value")])
         .flags(&[&[Flags::PROJECT.about("In this directory's file instead")]]),
+    command("get", "Print the value of a setting that holds; exit code 1 if it is not set")
+        .positionals(&[SETTING]),
+    command("unset", "Remove a setting from the user's file")
+        .positionals(&[SETTING])
+        .flags(&[&[Flags::PROJECT.about("From this directory's file instead")]]),
+    command("edit", "Open the user's file in $VISUAL or $EDITOR, and check it afterwards")
+        .flags(&[&[Flags::PROJECT.about("This directory's file instead")]]),
     command("path", "Print the paths of the files"),
 ];
 

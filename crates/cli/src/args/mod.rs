@@ -24,7 +24,7 @@ pub(crate) use near::nearest;
 /// The longest time that a flag or a setting can have, in seconds: a year.
 pub(crate) const LONGEST_TIME: f64 = 31_536_000.0;
 
-pub(crate) use parse::{CommandLine, Parsed, parse};
+pub(crate) use parse::{CommandLine, Parsed, incomplete, parse};
 pub(crate) use table::Command;
 
 /// The command whose name is most similar to `word`, if one is similar enough.

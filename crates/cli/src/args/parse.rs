@@ -17,6 +17,8 @@ pub(crate) struct CommandLine {
     pub(crate) commands: Vec<&'static Command>,
     /// The positional arguments.
     pub(crate) words: Vec<String>,
+    /// The record of the conversation to resume.
+    pub(crate) record: Option<String>,
 }
 
 /// The meaning of a command line.
@@ -44,30 +46,54 @@ impl CommandLine {
     }
 }
 
-/// Parses `args`, without the program's name. `is_agent` returns whether a word is the name of a
-/// known agent.
-pub(crate) fn parse(
-    args: impl IntoIterator<Item = String>,
-    is_agent: impl Fn(&str) -> bool,
-) -> Result<Parsed> {
-    let line = CommandLine { agent: None, commands: vec![&TOP], words: Vec::new() };
-    Parser { args: args.into_iter().peekable(), line, own: Vec::new(), flags: Box::default(), is_agent }.run()
+/// Parses `args`, without the program's name. `agents` are the names of known agents.
+pub(crate) fn parse(args: impl IntoIterator<Item = String>, agents: &[String]) -> Result<Parsed> {
+    let line = CommandLine { agent: None, commands: vec![&TOP], words: Vec::new(), record: None };
+    let args = args.into_iter().peekable();
+    Parser { args, line, own: Vec::new(), flags: Box::default(), agents, verbatim: false }.run()
 }
 
-struct Parser<I: Iterator<Item = String>, K> {
+/// Words that other programs have as commands, with what does the same here.
+const OTHERS: &[(&str, &str)] = &[
+    ("continue", "attache --continue"),
+    ("init", "attache config init"),
+    ("list", "attache sessions"),
+    ("login", "attache auth login"),
+    ("logout", "attache auth logout"),
+    ("ls", "attache sessions"),
+    ("mcp", "attache chat, then /mcp"),
+    ("model", "attache chat, then /model"),
+    ("models", "attache chat, then /model"),
+    ("new", "attache chat"),
+    ("resume", "attache --resume"),
+    ("run", "attache exec"),
+    ("session", "attache sessions"),
+    ("settings", "attache config"),
+    ("setup", "attache config init"),
+    ("start", "attache chat"),
+    ("upgrade", "attache registry update"),
+    ("update", "attache registry update"),
+    ("version", "attache --version"),
+    ("whoami", "attache auth status"),
+];
+
+struct Parser<'a, I: Iterator<Item = String>> {
     args: Peekable<I>,
     line: CommandLine,
     /// Flags of commands with their values. They are set at the end, because a flag that precedes
     /// its command may belong to another field than the flag of the same name of an outer command.
     own: Vec<(&'static Flag, String)>,
     flags: Box<Flags>,
-    is_agent: K,
+    agents: &'a [String],
+    /// Whether the words came after `--`.
+    verbatim: bool,
 }
 
-impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
+impl<I: Iterator<Item = String>> Parser<'_, I> {
     fn run(mut self) -> Result<Parsed> {
         while let Some(arg) = self.args.next() {
             if arg == "--" {
+                self.verbatim = true;
                 self.line.words.extend(self.args.by_ref());
             } else if let Some(long) = arg.strip_prefix("--") {
                 self.long(long)?;
@@ -191,7 +217,7 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
     /// Whether a word names an agent: it is known, or it looks like a command, as a path does and a
     /// word before a command that takes an agent. Any other word begins a prompt.
     fn names_agent(&mut self, word: &str) -> bool {
-        if (self.is_agent)(word) {
+        if self.agents.iter().any(|agent| agent == word) {
             return true;
         }
         let has_blank = word.contains(char::is_whitespace);
@@ -210,7 +236,9 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
             return self.help_for();
         }
         let command = self.line.command();
-        if self.line.commands.len() > 1 && !command.commands.is_empty() {
+        // A command that takes words has them beside its commands.
+        let takes_words = !command.positionals.is_empty();
+        if self.line.commands.len() > 1 && !command.commands.is_empty() && !takes_words {
             if let Some(word) = self.line.words.first() {
                 let near = nearest(word, command.commands.iter().map(|command| command.name));
                 let failure = self.usage(format!("`{}` has no command `{word}`", self.name()));
@@ -221,6 +249,7 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
             }
         }
         self.check_words()?;
+        self.check_bare_word()?;
         for (given, value) in std::mem::take(&mut self.own) {
             let mut own = self.line.command().own_flags();
             let Some(flag) = own.find(|flag| flag.name == given.name) else {
@@ -254,6 +283,30 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
         Ok(())
     }
 
+    /// A single word that is nearly a command or an agent, or a command of other programs, is not a prompt.
+    fn check_bare_word(&self) -> Result<()> {
+        let ([word], 1, false) = (self.line.words.as_slice(), self.line.commands.len(), self.verbatim) else {
+            return Ok(());
+        };
+        let resumed = self.own.iter().any(|(flag, _)| flag.name == "resume");
+        if resumed || word.is_empty() || !word.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+        {
+            return Ok(());
+        }
+        let other = OTHERS.iter().find(|(name, _)| name == word).map(|(_, here)| (*here).to_owned());
+        let names =
+            TOP.commands.iter().map(|command| command.name).chain(self.agents.iter().map(String::as_str));
+        let near = || {
+            let near = nearest(word, names)?;
+            // Words of a prompt are near to something more often than options are.
+            let distance = strsim::osa_distance(word, near);
+            (distance <= word.len().div_ceil(6)).then(|| format!("attache {near}"))
+        };
+        let Some(meant) = other.or_else(near) else { return Ok(()) };
+        let failure = Failure::usage(format_args!("there is no command or agent `{word}`"));
+        Err(suggest(failure, Some(&meant)).hint(format!("to send it as a prompt: attache -- {word}")))
+    }
+
     fn help_for(&self) -> Result<Parsed> {
         let mut commands = vec![&TOP];
         for word in &self.line.words {
@@ -280,6 +333,19 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
 
     fn usage(&self, message: String) -> Failure {
         Failure::usage(message).hint(format!("see `{} --help`", self.name()))
+    }
+}
+
+/// Returns the failure for a command that needs a subcommand.
+pub(crate) fn incomplete(path: &[&str]) -> Failure {
+    let found = path.iter().try_fold(&TOP, |outer, word| outer.find(word));
+    let name = path.join(" ");
+    let choices: Vec<&str> =
+        found.map_or(&[][..], |command| command.commands).iter().map(|inner| inner.name).collect();
+    match choices.is_empty() {
+        true => Failure::usage(format_args!("there is no command `{name}` here")),
+        false => Failure::usage(format_args!("`{name}` needs one of: {}", choices.join(", ")))
+            .hint(format!("see `attache {name} --help`")),
     }
 }
 
@@ -316,7 +382,8 @@ mod tests {
 
     fn read(line: &str) -> Result<Parsed> {
         let words = line.split('|').map(str::to_owned);
-        parse(words.filter(|word| !word.is_empty()), |word| word == "codex" || word == "gemini")
+        let agents = ["codex", "gemini", "claude"].map(str::to_owned);
+        parse(words.filter(|word| !word.is_empty()), &agents)
     }
 
     #[test]
@@ -372,6 +439,24 @@ mod tests {
         assert_eq!(message("exec|--session|x|hi"), "`attache exec` takes no --session");
         assert_eq!(message("-s|x|exec|hi"), "`attache exec` takes no --session");
         assert_eq!(message("--timeout"), "--timeout needs a value: SECONDS");
+    }
+
+    #[test]
+    fn a_word_that_is_nearly_a_command_is_no_prompt() {
+        for (typed, meant) in [
+            ("claud", "attache claude"),
+            ("login", "attache auth login"),
+            ("models", "attache chat, then /model"),
+            ("sesions", "attache sessions"),
+            ("resume", "attache --resume"),
+            ("codex|exce", "attache exec"),
+        ] {
+            let failure = read(typed).map(|_| ()).unwrap_err();
+            assert_eq!(failure.hints[0], format!("did you mean `{meant}`?"), "{typed}");
+        }
+        for prompt in ["hello", "explain", "why?", "fix|it", "log in", "--|login", "-r|claud", "tests"] {
+            assert!(matches!(read(prompt), Ok(Parsed::Run(..))), "{prompt}");
+        }
     }
 
     #[test]

@@ -169,6 +169,9 @@ pub(crate) fn global_flags() -> impl Iterator<Item = &'static Flag> {
 const PROMPT: &[Flag] =
     &[PromptFlags::SESSION, PromptFlags::NO_WAIT, PromptFlags::FILE, PromptFlags::ANSWERS];
 
+/// The flags of the chat that prompts of scripts do not have.
+const RESUME: &[Flag] = &[PromptFlags::CONTINUE, PromptFlags::RESUME];
+
 const EXEC: &[Flag] = &[PromptFlags::FILE, PromptFlags::ANSWERS, PromptFlags::CONFIG_OPTION];
 
 const SESSION: &[Flag] = &[PromptFlags::SESSION];
@@ -177,6 +180,15 @@ const PROMPT_ARGS: &[Positional] =
     &[many("prompt", false, Hint::Text, "The prompt; without it, standard input")];
 
 static COMMANDS: &[Command] = &[
+    command("chat", "Chat with an agent; the same as no command at all")
+        .agent()
+        .positionals(&[many("prompt", false, Hint::Text, "The first prompt")])
+        .flags(&[RESUME, SESSION])
+        .details(
+            "The conversation is saved with its first prompt. `attache -c` resumes the last one \
+             of this directory, `attache -r` lists those of all agents and directories.",
+        )
+        .examples(&["attache chat", "attache 'fix the failing test'", "attache claude", "attache -c"]),
     command("prompt", "Send a prompt to a session of this directory")
         .agent()
         .positionals(PROMPT_ARGS)
@@ -239,6 +251,10 @@ static COMMANDS: &[Command] = &[
     super::tools::AGENT,
     #[cfg(unix)]
     super::tools::MCP_SERVER,
+    super::tools::SERVE,
+    super::tools::HUB,
+    super::tools::TOKEN,
+    super::tools::CONNECT,
     #[cfg(unix)]
     super::tools::DEMO,
     command("agents", "List the known agents").flags(&[&[Flags::ALL]]).details(
@@ -318,10 +334,16 @@ pub(crate) static TOP: Command =
     command("attache", "Drive any ACP agent from a terminal, for people and for scripts")
         .agent()
         .positionals(PROMPT_ARGS)
-        .flags(&[PROMPT])
+        .flags(&[RESUME, PROMPT])
         .commands(COMMANDS)
-        .details("Without a command, the words are a prompt for the session of this directory.")
+        .details(
+            "Without a command, `attache` on a terminal opens the chat; words are its first \
+             prompt. Without a terminal they are a prompt for the session of this directory.",
+        )
         .examples(&[
+            "attache",
+            "attache 'fix the failing test'",
+            "attache --continue",
             "attache gemini exec 'what does this repository do?'",
             "attache sessions new && attache 'fix the failing test'",
             "echo 'review the last commit' | attache --approve-reads claude exec",

@@ -138,7 +138,8 @@ async fn choose(cx: &Cx, spec: &AgentSpec, agent: &AgentHandle) -> Result<AuthMe
     }
 }
 
-/// The agent does it; meanwhile it may ask. AUTH-20: no credential is passed.
+/// The agent does it; meanwhile it may ask. No credential is passed.
+// AUTH-20
 async fn by_agent(cx: &Cx, spec: &AgentSpec, agent: &AgentHandle, id: &AuthMethodId) -> Result<Standing> {
     let mut events = agent.events();
     let mut done = std::pin::pin!(agent.authenticate(id.clone()));
@@ -188,7 +189,8 @@ async fn by_agent(cx: &Cx, spec: &AgentSpec, agent: &AgentHandle, id: &AuthMetho
     Ok(standing)
 }
 
-/// AUTH-13: a new connection, which finds the login that was just made.
+/// A new connection, which finds the login that was just made.
+// AUTH-13
 async fn again(cx: &Cx, spec: &AgentSpec) -> Result<Standing> {
     let agent = reach(cx, spec, login_client(cx, spec), BTreeMap::new()).await?;
     let standing = probe(cx, &agent).await?;

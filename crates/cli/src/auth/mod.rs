@@ -32,14 +32,15 @@ use crate::connect::{ConnectOptions, client, connect};
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::forms::clean;
-use crate::runtime::{interrupted, runtime};
+use crate::runtime::{Interrupts, runtime};
 
 /// Runs a command of this kind until it is done or the user wants it to stop. While the agent's
 /// program has the terminal, keys are meant for that.
 fn until_stopped(work: impl Future<Output = Result<()>>) -> Result<()> {
     let stopped = async {
+        let mut interrupts = Interrupts::new();
         loop {
-            interrupted().await;
+            interrupts.next().await;
             if !terminal::is_taken() {
                 break;
             }

@@ -9,7 +9,7 @@ use attache::wire::v1::AuthMethodTerminal;
 
 use crate::agents::{Address, AgentSpec};
 use crate::error::{Context as _, DetailCode, Failure, Result};
-use crate::runtime::interrupted;
+use crate::runtime::Interrupts;
 
 /// How often the program is looked at.
 const EVERY: Duration = Duration::from_millis(30);
@@ -39,7 +39,8 @@ impl Drop for TerminalHandover {
     }
 }
 
-/// Runs the login. AUTH-12: it has worked if it ends with status 0.
+/// Runs the login. It has worked if it ends with status 0.
+// AUTH-12
 pub(super) async fn login(spec: &AgentSpec, cwd: &Path, method: &AuthMethodTerminal) -> Result<()> {
     let mut command = command(spec, cwd, method)?;
     let _handover = TerminalHandover::begin();
@@ -48,6 +49,7 @@ pub(super) async fn login(spec: &AgentSpec, cwd: &Path, method: &AuthMethodTermi
     })?;
     // Keys like Ctrl-C reach the program as well as us, and it is the program that they are meant
     // for.
+    let mut interrupts = Interrupts::new();
     let mut interrupted_at: Option<Instant> = None;
     let status = loop {
         if let Some(status) = child.try_wait().context("the login")? {
@@ -58,7 +60,7 @@ pub(super) async fn login(spec: &AgentSpec, cwd: &Path, method: &AuthMethodTermi
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
-            () = interrupted() => interrupted_at = interrupted_at.or(Some(Instant::now())),
+            () = interrupts.next() => interrupted_at = interrupted_at.or(Some(Instant::now())),
         }
     };
     if interrupted_at.is_some() && !status.success() {
@@ -76,8 +78,9 @@ fn failed(spec: &AgentSpec, status: ExitStatus) -> Failure {
         .detail(DetailCode::AuthFailed)
 }
 
-/// AUTH-11: the program and the arguments that the agent is started with, then the method's; its
+/// The program and the arguments that the agent is started with, then the method's; its
 /// variables win.
+// AUTH-11
 fn command(spec: &AgentSpec, cwd: &Path, method: &AuthMethodTerminal) -> Result<Command> {
     let Address::Command { command, args } = &spec.address else {
         return Err(Failure::runtime("this login runs the agent's program, and only its address is known"));

@@ -13,12 +13,25 @@ use super::ask::Question;
 use super::ask::choice::Choice;
 use super::ask::form::Form;
 use super::ask::url::Page;
+use super::attention::Attention;
+use super::files::Files;
+use super::foreground::Foreground;
+use super::picker::Picker;
 use super::state::{SessionState, Target};
+use super::tasks::TaskId;
 use super::transcript::{Severity, Transcript};
+use super::undo::Carried;
 use super::view::{Canvas, View};
+use crate::checkpoints::Parts;
 use crate::tool_call::complete_request;
 use attache_term::editor::Editor;
 use attache_term::render::style::Line;
+
+/// The time in which a second Ctrl-C quits.
+const QUIT_WITHIN: Duration = Duration::from_secs(3);
+
+/// Bytes of an answer that `/copy` copies.
+const MAX_ANSWER: usize = 1 << 20;
 
 /// A request of the chat to the main loop.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +43,43 @@ pub(crate) enum Effect {
     Open(OpenTarget),
     Set(Target, String),
     ListSessions,
+    ListPermissions,
+    /// Revokes a remembered answer.
+    Revoke(u64),
+    ListServers,
+    /// Lists the files for `@`.
+    ListFiles,
+    Login,
+    /// Writes the conversation to a file.
+    Export(Option<String>),
     OpenUrl(String),
+    /// Attaches the picture in the clipboard.
+    PastePicture,
+    /// Shows all changes of files.
+    Diff,
+    /// Takes back the last turn's changes of files, or lists those of one file.
+    Undo(Option<String>),
+    /// Takes back one part of a file's change, or all of it.
+    UndoPart(Box<Parts>, Option<usize>),
+    /// Lists the prompts to go back to.
+    ListPrompts,
+    /// Goes back to before a turn; the text is its prompt.
+    Rewind(i64, String),
+    Redo,
+    /// Cancels background work.
+    CancelTask(TaskId),
+}
+
+/// The value of a row in a list of the chat.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Pick {
+    Set(Target, String),
+    Load(SessionId),
+    Revoke(u64),
+    Login(Vec<String>),
+    Rewind(i64, String),
+    UndoPart(Box<Parts>, Option<usize>),
+    CancelTask(TaskId),
 }
 
 /// The session to open.
@@ -91,10 +140,39 @@ pub(crate) struct App {
     pub(crate) verbose: bool,
     /// The newest lines of the connection.
     pub(crate) wire: VecDeque<String>,
-    pub(super) quitting: bool,
+    /// When the user pressed Ctrl-C, which quits the second time.
+    pub(super) quitting: Option<Instant>,
+    /// Whether Esc was pressed once, which clears the line the second time.
+    pub(super) escaped: bool,
+    /// Whether Ctrl-X was pressed; Ctrl-E follows.
+    pub(super) prefixed: bool,
+    /// The list that takes keys.
+    pub(crate) picker: Option<Picker<Pick>>,
+    /// The command of the agent that gets the keys.
+    pub(crate) typing: Option<u64>,
+    /// The program that gets the terminal next.
+    pub(crate) foreground: Option<Foreground>,
+    /// The prompt that is sent as soon as the cancelled turn has ended.
+    pub(super) next: Option<String>,
+    pub(crate) files: Files,
+    /// The answer of the last turn.
+    pub(crate) answer: String,
+    /// The text for the clipboard.
+    pub(crate) copied: Option<String>,
+    pub(crate) attention: Attention,
     /// The prompt of the running turn.
     sent: String,
     pub(super) sessions: Vec<SessionInfo>,
+    /// The title in the list of sessions, or the name of the saved session, for an agent that reports no title.
+    pub(crate) known_title: Option<String>,
+    /// Whether it was said that the agent prints lines that are no messages.
+    pub(super) noise_shown: bool,
+    /// Whether the agent is our own.
+    pub(crate) is_own_agent: bool,
+    /// Whether it was said that turns cannot be undone.
+    pub(crate) undo_failed: bool,
+    /// What the next prompt brings along.
+    pub(crate) carried: Vec<Carried>,
 }
 
 impl App {
@@ -130,18 +208,36 @@ impl App {
             used: 0,
             verbose: false,
             wire: VecDeque::new(),
-            quitting: false,
+            quitting: None,
+            escaped: false,
+            prefixed: false,
+            picker: None,
+            typing: None,
+            foreground: None,
+            next: None,
+            files: Files::default(),
+            answer: String::new(),
+            copied: None,
+            attention: Attention::default(),
             sent: String::new(),
             sessions: Vec::new(),
+            known_title: None,
+            noise_shown: false,
+            is_own_agent: false,
+            undo_failed: false,
+            carried: Vec::new(),
         }
     }
 
     /// Switches to another session.
     pub(crate) fn opened(&mut self, state: SessionState) {
+        let listed = self.sessions.iter().find(|session| session.session_id == state.id);
+        self.known_title = listed.and_then(|session| session.title.clone());
         self.state = state;
         self.transcript.model.plans.clear();
         self.transcript.model.subagents.clear();
         self.transcript.changes.clear();
+        self.transcript.tasks.opened();
         self.usage = None;
     }
 
@@ -157,6 +253,11 @@ impl App {
     // Events.
 
     pub(crate) fn event(&mut self, event: Event) {
+        if let Event::Text(chunk) = &event
+            && self.answer.len() < MAX_ANSWER
+        {
+            self.answer.push_str(&chunk.text);
+        }
         match event {
             Event::Permission(ask) => self.permission(ask),
             Event::Elicitation(ask) => self.elicitation(ask),
@@ -176,7 +277,8 @@ impl App {
         matches!(self.phase, Phase::Running { .. })
     }
 
-    /// PERM-05, PERM-07: the policy decides first, the user decides the rest.
+    /// The policy decides first, the user decides the rest.
+    // PERM-05, PERM-07
     fn permission(&mut self, ask: PermissionAsk) {
         let known = self.transcript.find_tool(&ask.tool_call().tool_call_id);
         let request = complete_request(ask.request(), known.map(|(_, call)| &call.state));
@@ -186,11 +288,13 @@ impl App {
                 if selected.allows {
                     self.transcript.allow(&request.tool_call.tool_call_id, &selected.reason.text);
                 } else {
+                    self.transcript.deny(&request.tool_call.tool_call_id);
                     self.notice(Severity::Warning, format!("denied: {title} ({})", selected.reason));
                 }
                 let _ = ask.choose(&selected.option);
             }
             Decision::Deny(reason) | Decision::Fail(reason) => {
+                self.transcript.deny(&request.tool_call.tool_call_id);
                 self.notice(Severity::Warning, format!("denied: {title} ({reason})"));
             }
             Decision::Ask(question) => {
@@ -225,7 +329,8 @@ impl App {
         if self.questions.is_empty() {
             self.introduced = false;
             self.asked = None;
-            self.writing = !self.editor.is_empty();
+            self.writing = !self.editor.is_empty() || self.typing.is_some();
+            self.attention.asks(&self.agent);
         }
         self.questions.push_back(question);
     }
@@ -254,6 +359,7 @@ impl App {
     /// Shows a decision of the guard, with its tool call if that is known.
     pub(crate) fn guard_notice(&mut self, notice: &Notice) {
         if !notice.allowed {
+            self.transcript.deny_running();
             self.notice(Severity::Warning, format!("denied: {} ({})", notice.effect, notice.reason));
         } else if notice.reason.is_automatic() && !self.transcript.allow_running(&notice.reason.text) {
             self.notice(Severity::Info, format!("{}: allowed by {}", notice.effect, notice.reason));
@@ -263,6 +369,17 @@ impl App {
     /// Returns the time at which the first question expires.
     pub(crate) fn expiry(&self) -> Option<Instant> {
         self.asked?.checked_add(self.questions.front()?.limit()?)
+    }
+
+    /// Returns the time at which a first Ctrl-C is forgotten.
+    pub(crate) fn quit_expiry(&self) -> Option<Instant> {
+        self.quitting?.checked_add(QUIT_WITHIN)
+    }
+
+    /// Forgets a first Ctrl-C.
+    pub(crate) fn forget_quit(&mut self) {
+        self.quitting = None;
+        self.hint = None;
     }
 
     /// Expires the first question.
@@ -277,13 +394,15 @@ impl App {
     pub(super) fn next_question(&mut self) {
         self.introduced = false;
         self.asked = None;
-        self.writing = !self.editor.is_empty() && !self.questions.is_empty();
+        let elsewhere = !self.editor.is_empty() || self.typing.is_some();
+        self.writing = elsewhere && !self.questions.is_empty();
     }
 
     // Turns.
 
     pub(crate) fn turn_started(&mut self, text: &str, attached: &[String], now: Instant) {
         self.sent = text.to_owned();
+        self.answer.clear();
         self.phase = Phase::Running { since: now, cancelling: false };
         self.transcript.model.plans.clear();
         self.transcript.prompt(text);
@@ -300,6 +419,9 @@ impl App {
         explain: impl Fn(&attache::Error) -> String,
     ) {
         let cancelled = matches!(self.phase, Phase::Running { cancelling: true, .. });
+        if let Phase::Running { since, .. } = self.phase {
+            self.attention.done(since, end.is_ok(), &self.agent);
+        }
         self.phase = Phase::Idle;
         self.sent.clear();
         if usage.is_some() {
@@ -328,7 +450,10 @@ impl App {
             Ok(_) => self.notice(Severity::Warning, "the turn ended without a stop reason"),
             Err(error) => self.notice(Severity::Error, explain(error)),
         }
-        if cancelled || end.is_err() {
+        let next = self.next.take();
+        if let Some(text) = next.filter(|_| end.is_ok()) {
+            self.effects.push_back(Effect::Prompt(text));
+        } else if cancelled || end.is_err() {
             self.requeue();
         } else {
             self.next_prompt();

@@ -72,7 +72,10 @@ fn a_prompt_is_sent_and_the_next_one_waits() {
     app.event(text("answer"));
     let (up, live) = frame(&mut app);
     assert_eq!(up, "> one\n");
-    assert_eq!(live, "\nanswer\n\nqueued: two (Up takes it back)\n⠋ 0s working, Ctrl-C cancels\nagent\n>\n");
+    assert_eq!(
+        live,
+        "\nanswer\n\nqueued: two (Up takes it back, Enter se…\n⠋ 0s working, Esc interrupts\nagent\n>\n"
+    );
     ended(&mut app, &ENDED, None);
     assert_eq!(effects(&mut app), [Effect::Prompt("two".to_owned())]);
     assert_eq!(frame(&mut app), ("\nanswer\n".to_owned(), "\nagent\n>\n".to_owned()));
@@ -235,4 +238,19 @@ fn every_size_fits() {
             }
         }
     }
+}
+
+#[test]
+fn a_first_ctrl_c_is_forgotten_after_a_while() {
+    let mut app = app();
+    ctrl(&mut app, 'c');
+    assert_eq!(app.hint.as_deref(), Some("press Ctrl-C again to quit"));
+    app.quitting = Instant::now().checked_sub(2 * QUIT_WITHIN);
+    ctrl(&mut app, 'c');
+    assert_eq!(effects(&mut app), []);
+    ctrl(&mut app, 'c');
+    assert_eq!(effects(&mut app), [Effect::Quit(0)]);
+    ctrl(&mut app, 'c');
+    app.forget_quit();
+    assert_eq!((app.hint.as_deref(), app.quit_expiry()), (None, None));
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use crate::output::count;
 use attache::Prompt;
 use attache::wire::v1::{EmbeddedResource, PromptCapabilities, ResourceLink, TextResourceContents};
 use attache_term::editor::complete::resolve;
@@ -14,21 +15,34 @@ const TEXT: u64 = 256 << 10;
 /// Pictures and sound above this are linked, not included.
 const MEDIA: u64 = 16 << 20;
 
+/// A prompt with its files.
+pub(crate) struct Attached {
+    pub(crate) prompt: Prompt,
+    /// A description of each attachment for the user.
+    pub(crate) notes: Vec<String>,
+    /// Mentioned names that are no files.
+    pub(crate) missing: Vec<String>,
+}
+
 /// Builds a prompt from typed text. The text stays unchanged; each mentioned file is attached once.
-///
-/// The second value describes the attachments for the user.
-pub(crate) fn prompt(text: &str, cwd: &Path, can: &PromptCapabilities) -> (Prompt, Vec<String>) {
+pub(crate) fn prompt(text: &str, cwd: &Path, can: &PromptCapabilities) -> Attached {
     let mut prompt = Prompt::from(text);
-    let mut notes = Vec::new();
+    let (mut notes, mut missing) = (Vec::new(), Vec::new());
     let mut seen: Vec<PathBuf> = Vec::new();
     for name in mentions(text) {
-        let Some((name, path)) = find(&name, cwd).filter(|(_, path)| !seen.contains(path)) else { continue };
+        let Some((name, path)) = find(&name, cwd) else {
+            missing.push(name);
+            continue;
+        };
+        if seen.contains(&path) {
+            continue;
+        }
         seen.push(path.clone());
         let (next, how) = attach(prompt, &name, &path, can);
         prompt = next;
         notes.push(format!("{name} ({how})"));
     }
-    (prompt, notes)
+    Attached { prompt, notes, missing }
 }
 
 /// Returns the words after each `@` that begins a word.
@@ -83,7 +97,7 @@ fn attach(prompt: Prompt, name: &str, path: &Path, can: &PromptCapabilities) -> 
     {
         let lines = text.lines().count();
         let resource = EmbeddedResource::new(TextResourceContents::new(uri(path), text));
-        return (prompt.with(resource), format!("{lines} lines"));
+        return (prompt.with(resource), count(lines as u64, "line"));
     }
     let why = match mime {
         Some(_) if size.is_some_and(|size| size > MEDIA) => " only: it is too large",
@@ -167,7 +181,8 @@ mod tests {
         let text = "Look at @a.rs. and @a.rs and @\"sub dir/p.png\" and @bin and @gone";
 
         let mut can = PromptCapabilities::new();
-        let (prompt, notes) = super::prompt(text, &dir, &can);
+        let Attached { prompt, notes, missing } = super::prompt(text, &dir, &can);
+        assert_eq!(missing, ["gone"]);
         assert_eq!(notes[1], "sub dir/p.png (link only: the agent takes no pictures)");
         let kinds = |prompt: &Prompt| -> Vec<&'static str> {
             let kind = |block: &ContentBlock| match block {
@@ -184,9 +199,9 @@ mod tests {
 
         can.image = true;
         can.embedded_context = true;
-        let (prompt, notes) = super::prompt(text, &dir, &can);
+        let Attached { prompt, notes, .. } = super::prompt(text, &dir, &can);
         assert_eq!(kinds(&prompt), ["text", "resource", "image", "link"]);
-        assert_eq!(notes, ["a.rs (1 lines)", "sub dir/p.png (image)", "bin (link)"]);
+        assert_eq!(notes, ["a.rs (1 line)", "sub dir/p.png (image)", "bin (link)"]);
         fs::remove_dir_all(dir).unwrap();
     }
 

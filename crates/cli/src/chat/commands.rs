@@ -18,15 +18,26 @@ pub(crate) static BUILTIN_COMMANDS: &[BuiltinCommand] = &[
     ours("mode", "[MODE]", "Show the modes, or switch to one"),
     ours("model", "[MODEL]", "Show the models, or switch to one"),
     ours("set", "[OPTION [VALUE]]", "Show the agent's options, or set one"),
-    ours("sessions", "", "List the agent's sessions"),
+    ours("sessions", "", "List the agent's sessions and resume one"),
     ours("new", "", "Start a new session"),
-    ours("load", "NUMBER|ID", "Resume a session"),
+    ours("resume", "[ID]", "Resume a session"),
+    ours("load", "[NUMBER|ID]", "Resume a session"),
     ours("fork", "", "Continue in a copy of this session"),
     ours("restart", "", "Restart the agent in this session"),
     ours("cancel", "", "Cancel and clear the queue"),
+    ours("tasks", "", "List the agent's background work and cancel it"),
     ours("diff", "", "Show all file changes in full"),
+    ours("undo", "[FILE]", "Undo the file changes of the last turn, or parts of one file"),
+    ours("redo", "", "Restore what the last undo took back"),
+    ours("rewind", "", "Undo all file changes since a prompt"),
     ours("show", "[NUMBER]", "List folded blocks, or show one in full"),
     ours("cost", "", "Show usage and cost"),
+    ours("context", "", "Show how full the context is"),
+    ours("permissions", "", "List what is always allowed or denied, and revoke it"),
+    ours("mcp", "", "List the MCP servers of the session"),
+    ours("login", "", "Log in to the agent"),
+    ours("copy", "", "Copy the last answer"),
+    ours("export", "[FILE]", "Save the conversation as Markdown, or as HTML if the name ends with .html"),
     ours("help", "", "Show commands and keys"),
     ours("quit", "", "Leave"),
 ];
@@ -38,13 +49,24 @@ pub(crate) enum Command {
     Set(Option<(String, Option<String>)>),
     Sessions,
     New,
-    Load(String),
+    /// Resumes a session: a number of the list or an id, or one from a list.
+    Load(Option<String>),
+    Permissions,
+    Mcp,
+    Login,
+    Copy,
+    Export(Option<String>),
     Fork,
     Restart,
     Cancel,
+    Tasks,
     Diff,
+    Undo(Option<String>),
+    Redo,
+    Rewind,
     Show(Option<usize>),
     Cost,
+    Context,
     Help,
     Quit,
 }
@@ -59,7 +81,8 @@ pub(crate) enum Input {
     Mistake(String),
 }
 
-/// Parses a line. CMD-04: commands of the agent are prompts. Two slashes send any text.
+/// Parses a line. Commands of the agent are prompts. Two slashes send any text.
+// CMD-04
 pub(crate) fn parse(text: &str, state: &SessionState) -> Input {
     let Some(rest) = text.strip_prefix('/') else { return Input::Prompt(text.to_owned()) };
     if rest.starts_with('/') {
@@ -68,6 +91,9 @@ pub(crate) fn parse(text: &str, state: &SessionState) -> Input {
     let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let args = args.trim();
     let one = || (!args.is_empty()).then(|| args.to_owned());
+    if is_agents(name, state) {
+        return Input::Prompt(text.to_owned());
+    }
     Input::Command(match name {
         "mode" => Command::Mode(one()),
         "model" => Command::Model(one()),
@@ -78,20 +104,27 @@ pub(crate) fn parse(text: &str, state: &SessionState) -> Input {
         })),
         "sessions" => Command::Sessions,
         "new" => Command::New,
-        "load" if args.is_empty() => {
-            return Input::Mistake("/load takes a number of /sessions, or an id".to_owned());
-        }
-        "load" => Command::Load(args.to_owned()),
+        "load" | "resume" => Command::Load(one()),
         "fork" => Command::Fork,
         "restart" => Command::Restart,
         "cancel" => Command::Cancel,
+        "tasks" => Command::Tasks,
         "diff" => Command::Diff,
+        "undo" => Command::Undo(one()),
+        "redo" => Command::Redo,
+        "rewind" => Command::Rewind,
         "show" => match args.trim_start_matches('#').parse() {
             Ok(number) => Command::Show(Some(number)),
             Err(_) if args.is_empty() => Command::Show(None),
             Err(_) => return Input::Mistake("/show takes a number; without one it lists them".to_owned()),
         },
         "cost" => Command::Cost,
+        "context" => Command::Context,
+        "permissions" => Command::Permissions,
+        "mcp" => Command::Mcp,
+        "login" => Command::Login,
+        "copy" => Command::Copy,
+        "export" => Command::Export(one()),
         "help" => Command::Help,
         "quit" | "exit" => Command::Quit,
         name if state.commands.iter().any(|command| command.name == name) => {
@@ -109,16 +142,20 @@ pub(crate) fn parse(text: &str, state: &SessionState) -> Input {
     })
 }
 
+/// Whether an agent's command replaces the built-in one: an agent knows better what fills its context.
+fn is_agents(name: &str, state: &SessionState) -> bool {
+    name == "context" && state.commands.iter().any(|command| command.name == name)
+}
+
 impl Completer for SessionState {
     fn commands(&self) -> Vec<Item> {
-        let ours = BUILTIN_COMMANDS.iter().map(|ours| {
+        let ours = BUILTIN_COMMANDS.iter().filter(|ours| !is_agents(ours.name, self)).map(|ours| {
             let label = format!("{} {}", ours.name, ours.args).trim_end().to_owned();
             Item { text: ours.name.to_owned(), label, about: ours.about.to_owned() }
         });
-        let theirs = self
-            .commands
-            .iter()
-            .filter(|command| BUILTIN_COMMANDS.iter().all(|ours| ours.name != command.name));
+        let theirs = self.commands.iter().filter(|command| {
+            is_agents(&command.name, self) || BUILTIN_COMMANDS.iter().all(|ours| ours.name != command.name)
+        });
         let theirs = theirs.map(|command| {
             let label = format!("{} {}", command.name, hint(command)).trim_end().to_owned();
             Item { text: command.name.clone(), label, about: command.description.clone() }

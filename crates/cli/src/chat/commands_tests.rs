@@ -15,6 +15,7 @@ fn state() -> SessionState {
         commands: Arc::new([
             AvailableCommand::new("review", "Reviews"),
             AvailableCommand::new("diff", "Theirs"),
+            AvailableCommand::new("context", "Theirs"),
         ]),
         modes: Some(SessionModeState::new("ask", modes)),
         ..SessionState::empty()
@@ -31,18 +32,20 @@ fn lines_are_prompts_commands_or_mistakes() {
         ("/review all of it", prompt("/review all of it")),
         ("//diff", prompt("/diff")),
         ("/diff", command(Command::Diff)),
+        ("/context", prompt("/context")),
+        ("/cost", command(Command::Cost)),
         ("/usr/bin/env is what?", prompt("/usr/bin/env is what?")),
         ("/mode", command(Command::Mode(None))),
         ("/mode code", command(Command::Mode(Some("code".to_owned())))),
         ("/set a=b c", command(Command::Set(Some(("a".to_owned(), Some("b c".to_owned())))))),
         ("/set a", command(Command::Set(Some(("a".to_owned(), None))))),
-        ("/load 3", command(Command::Load("3".to_owned()))),
+        ("/load 3", command(Command::Load(Some("3".to_owned())))),
         ("/exit", command(Command::Quit)),
     ] {
         assert_eq!(parse(text, &state), expected, "{text}");
     }
     assert!(matches!(parse("/nope", &state), Input::Mistake(_)));
-    assert!(matches!(parse("/load", &state), Input::Mistake(_)));
+    assert_eq!(parse("/resume", &state), command(Command::Load(None)));
 }
 
 fn texts(menu: Option<Menu>) -> Vec<String> {

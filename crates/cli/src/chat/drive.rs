@@ -53,6 +53,8 @@ pub(crate) struct Driver<'a> {
     pub(crate) meter: Meter,
     /// Whether the exit of the agent was reported.
     pub(crate) end_shown: bool,
+    /// The checkpoint of the last turn.
+    pub(crate) checkpoint: Option<i64>,
 }
 
 impl Driver<'_> {
@@ -121,11 +123,21 @@ impl Driver<'_> {
         let state = SessionState::of(session);
         self.app.notice(Severity::Info, format!("session {}", state.id));
         self.app.opened(state);
+        // A conversation without a name is a record of its own.
+        if self.saved.as_ref().is_some_and(|saved| !saved.is(session.id()) && !saved.is_named()) {
+            self.saved = None;
+            if let Some(traffic) = &mut self.ui.traffic {
+                traffic.record(None);
+            }
+        }
         if let Some(kept) = &mut self.saved {
             let here = kept.opened(session);
             if let Some(traffic) = &mut self.ui.traffic {
                 traffic.take();
                 traffic.recording = here;
+            }
+            if here && self.app.known_title.is_none() {
+                self.app.known_title = kept.record().and_then(|record| record.name);
             }
             if !here && let Some(name) = kept.record().and_then(|record| record.name) {
                 self.app.notice(Severity::Info, format!("this conversation is not saved in {name}"));
@@ -160,6 +172,10 @@ impl Driver<'_> {
             if let Some(next) = self.effects(session) {
                 return Ok(next);
             }
+            // What it asks for, such as a restart after a login, comes first.
+            if self.foreground().await? {
+                continue;
+            }
             let gone = self.app.phase == Phase::Gone;
             tokio::select! {
                 biased;
@@ -187,6 +203,14 @@ impl Driver<'_> {
         }
     }
 
+    /// Gives the terminal to a program that the user wants to run. Returns whether there was one.
+    async fn foreground(&mut self) -> io::Result<bool> {
+        match self.app.foreground.take() {
+            Some(job) => self.ui.foreground(job, &mut self.app).await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
     /// Handles an event. Returns `true` if the program must end.
     fn happened(&mut self, event: UiEvent, session: &Session) -> bool {
         let outcome = matches!(event, UiEvent::TaskResult(_));
@@ -210,10 +234,8 @@ impl Driver<'_> {
                 Effect::Cancel => session.control().cancel(),
                 Effect::Set(target, value) => self.set(session, target, value),
                 Effect::ListSessions => self.list(session),
-                Effect::OpenUrl(url) => {
-                    // Not awaited: if sixteen results are still unread, this one is dropped.
-                    let _ = self.ui.task_results.0.try_send(TaskResult::Browsed(crate::forms::open(&url)));
-                }
+                Effect::CancelTask(id) => self.cancel_task(session.control(), id),
+                other => drop(self.aside_effect(other)),
             }
         }
         None
@@ -225,9 +247,20 @@ impl Driver<'_> {
             self.app.notice(Severity::Error, exceeded.to_string());
             return Ok(None);
         }
+        self.save_conversation(session, text).await;
         let capabilities = &self.connection.agent.capabilities().prompt_capabilities;
-        let (prompt, attached) = attach::prompt(text, session.cwd(), capabilities);
-        self.app.turn_started(text, &attached, Instant::now());
+        let attach::Attached { prompt, notes, missing } = attach::prompt(text, session.cwd(), capabilities);
+        self.app.turn_started(text, &notes, Instant::now());
+        for name in missing {
+            self.app.notice(Severity::Warning, format!("@{name}: there is no such file"));
+        }
+        if let Err(code) = self.begin_checkpoint(text).await? {
+            return Ok(Some(code));
+        }
+        while let Ok(result) = self.ui.task_results.1.try_recv() {
+            self.happened(UiEvent::TaskResult(result), session);
+        }
+        let prompt = self.with_carried(prompt);
         if let Some(kept) = &self.saved {
             kept.turn_started();
         }
@@ -237,6 +270,7 @@ impl Driver<'_> {
         let mut turn = match session.prompt(prompt).await {
             Ok(turn) => turn,
             Err(error) => {
+                self.end_checkpoint();
                 self.turn_ended(&Err(error), None);
                 return Ok(None);
             }
@@ -244,6 +278,10 @@ impl Driver<'_> {
         let end = loop {
             if let Some(Next::Quit(code)) = self.effects(turn.session()) {
                 return Ok(Some(code));
+            }
+            // What it asks for, such as a restart after a login, comes first.
+            if self.foreground().await? {
+                continue;
             }
             tokio::select! {
                 biased;
@@ -266,6 +304,7 @@ impl Driver<'_> {
         drop(turn);
         self.ui.deadline = None;
         self.opener.policy.turn_over(&id);
+        self.end_checkpoint();
         if matches!(end, Err(Error::Refused(_))) {
             self.connection.stderr.settle().await;
         }
@@ -319,6 +358,7 @@ impl Driver<'_> {
             }
             self.app.used = self.meter.tokens();
             let changes_state = changes_state(&event);
+            self.name_files(&event);
             self.app.event(event);
             if changes_state {
                 self.app.state = SessionState::of(turn.session());

@@ -10,6 +10,9 @@ use serde_json::Value;
 use super::transcript::{Severity, describe, message_text};
 use super::view::Canvas;
 use crate::client_services::terminals::{Outputs, TerminalOutput};
+use crate::output;
+use attache_term::render::link::Link;
+use attache_term::render::sgr::coloured;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{clean, cut, cut_line, reveal, width, wrap, wrap_hard};
 use attache_term::render::{diff, markdown};
@@ -128,7 +131,7 @@ fn fold_line(count: usize, extent: Extent, canvas: &Canvas) -> Line {
         // They were dropped to bound the memory.
         Extent::Open | Extent::Details => " before, no longer available".to_owned(),
     };
-    Line::styled(format!("{dots} {count} lines{how}"), Style::DIM)
+    Line::styled(format!("{dots} {}{how}", output::count(count as u64, "line")), Style::DIM)
 }
 
 pub(crate) fn indented(mut lines: Vec<Line>, by: usize) -> Vec<Line> {
@@ -176,23 +179,59 @@ pub(crate) fn tool_row(tool: &ToolCall, is_inner: bool, canvas: &Canvas) -> Line
     let look = canvas.look;
     let (mark, style, word) = match tool.status() {
         ToolCallStatus::Completed => (look.pick("✓", "+"), Style::of(Colour::Green), ""),
-        ToolCallStatus::Failed => (look.pick("✗", "x"), Style::of(Colour::Red), " (failed)"),
+        ToolCallStatus::Failed => (look.pick("✗", "x"), Style::of(Colour::Red), failure_word(tool, canvas)),
         _ if tool.interrupted => (look.pick("○", "o"), Style::DIM, " (not finished)"),
         ToolCallStatus::InProgress => (canvas.spinner(), Style::of(Colour::Yellow), ""),
+        _ if tool.asked => (canvas.spinner(), Style::DIM, " (waiting for you)"),
         _ => (canvas.spinner(), Style::DIM, " (waiting)"),
     };
+    status_row(tool, is_inner, (mark, style, word), canvas)
+}
+
+/// Returns the word for a call that failed. The reason stands below if the agent gives one.
+fn failure_word(tool: &ToolCall, canvas: &Canvas) -> &'static str {
+    if tool.denied {
+        " (not allowed)"
+    } else if tool.content().is_empty() && tool.state.raw_output.is_none() && canvas.columns >= 60 {
+        " (failed; the agent gives no reason)"
+    } else {
+        " (failed)"
+    }
+}
+
+/// Draws a tool call that continues after its turn.
+pub(crate) fn background_row(tool: &ToolCall, canvas: &Canvas) -> Line {
+    let status = (canvas.look.pick("▸", ">"), Style::DIM, " (continues in the background)");
+    status_row(tool, false, status, canvas)
+}
+
+fn status_row(
+    tool: &ToolCall,
+    is_inner: bool,
+    (mark, style, word): (&str, Style, &str),
+    canvas: &Canvas,
+) -> Line {
+    let look = canvas.look;
     let mut line = Line::from(if is_inner { "  " } else { "" });
     line.push(mark, style);
-    line.push(format!(" {} ", kind_name(tool.kind())), Style::DIM);
     let title = clean(tool.title(), look);
     let title = title.lines().next().unwrap_or_default();
-    line.push(if title.is_empty() { tool.id().as_str() } else { title }, Style::PLAIN);
+    // Many titles begin with their kind, as in `Read src/main.rs`.
+    let kind = kind_name(tool.kind());
+    let said = title.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case(kind));
+    line.push(if said { " ".to_owned() } else { format!(" {kind} ") }, Style::DIM);
+    let file = tool.locations().first().and_then(|place| Link::to_file(&place.path));
+    // A link leads only to what can be read.
+    let named = tool.locations().first().is_some_and(|place| title.contains(canvas.short(&place.path)));
+    let style = Style::PLAIN.link(file.filter(|_| named));
+    line.push(if title.is_empty() { tool.id().as_str() } else { title }, style);
     if let Some(place) = tool.locations().first() {
         let path = canvas.short(&place.path);
         let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or(path);
         if !title.contains(name) {
             let at = place.line.map_or(String::new(), |line| format!(":{line}"));
-            line.push(format!(" {}{at}", clean(path, look)), Style::DIM);
+            line.push(" ", Style::DIM);
+            line.push(format!("{}{at}", clean(path, look)), Style::DIM.link(file));
         }
     }
     let allowed = tool.allowed_by.as_ref().map_or(String::new(), |by| {
@@ -245,8 +284,10 @@ fn tool_lines(
                     end_of(output, canvas, &mut lines);
                 }
             }
+            ToolCallContent::Content(content)
+                if tool.denied && repeats(tool, &describe(&content.content)) => {}
             ToolCallContent::Content(content) => {
-                text_lines(&describe(&content.content), extent, canvas, &mut lines);
+                content_lines(&describe(&content.content), extent, canvas, &mut lines);
             }
             _ => {}
         }
@@ -259,6 +300,16 @@ fn tool_lines(
         text_lines(&text, extent, canvas, &mut lines);
     }
     lines
+}
+
+/// Whether the content of a refused call only says again what the question showed: its title or its command.
+fn repeats(tool: &ToolCall, text: &str) -> bool {
+    let lines: Vec<&str> = text.trim().lines().filter(|line| !markdown::is_fence(line)).collect();
+    let text = lines.join("\n");
+    let text = text.trim().trim_matches('`');
+    let input = tool.state.raw_input.as_ref().and_then(|input| input.parse::<Value>().ok());
+    let command = input.as_ref().and_then(|input| input.get("command")?.as_str());
+    text == tool.title() || command.is_some_and(|command| command.trim() == text)
 }
 
 /// Returns the output as one text, for agents that provide it only in raw form.
@@ -299,6 +350,27 @@ fn text_lines(text: &str, extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>
     barred(over, all.get(over..).unwrap_or_default(), extent, canvas, lines);
 }
 
+/// Draws content of a tool call. It is Markdown, but most agents send plain output: only code blocks tell them apart.
+fn content_lines(text: &str, extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>) {
+    if !text.lines().any(|line| line.trim_start().starts_with("```")) {
+        return text_lines(text, extent, canvas, lines);
+    }
+    let bar = Line::styled(canvas.look.pick("  │ ", "  | "), Style::DIM);
+    let columns = canvas.columns.saturating_sub(bar.width());
+    let rows = markdown::render(text, columns, Style::DIM, canvas.look);
+    let over = if extent.is_open() { 0 } else { rows.len().saturating_sub(OUTPUT_ROWS) };
+    if over > 0 {
+        let mut line = bar.clone();
+        line.append(&fold_line(over, extent, canvas));
+        lines.push(cut_line(&line, canvas.columns, canvas.look));
+    }
+    for row in rows.iter().skip(over) {
+        let mut line = bar.clone();
+        line.append(row);
+        lines.push(cut_line(&line, canvas.columns, canvas.look));
+    }
+}
+
 fn output_lines(output: &TerminalOutput, extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>) {
     let most = match extent {
         Extent::Live if canvas.unfold => canvas.rows,
@@ -319,7 +391,7 @@ fn barred(over: usize, tail: &[&str], extent: Extent, canvas: &Canvas, lines: &m
         lines.push(cut_line(&line, canvas.columns, canvas.look));
     }
     for line in tail {
-        let text = Line::styled(clean(line, canvas.look), Style::DIM);
+        let text = coloured(line, Style::DIM, canvas.look);
         if extent.is_open() {
             lines.extend(wrap_hard(&text, canvas.columns, &bar, &bar));
         } else {

@@ -23,6 +23,7 @@ impl App {
     }
 
     pub(crate) fn frame(&mut self, now: Instant) -> Frame {
+        self.check_typing();
         if !self.introduced && !self.questions.is_empty() {
             // The blocks that led to the question go above it.
             self.transcript.end_message();
@@ -65,7 +66,22 @@ impl App {
             *line = cut_line(line, columns, self.canvas.look);
         }
         let cursor = cursor.map(|(row, column)| (row, column.min(columns)));
-        Frame { clear, scrolled: up, live, cursor }
+        let (title, alert) = (self.window_title(), self.attention.take());
+        Frame { clear, scrolled: up, live, cursor, title, alert }
+    }
+
+    /// Returns the title of the window: the state, the directory, the program.
+    fn window_title(&self) -> Option<String> {
+        let unicode = self.canvas.look;
+        let state = match self.phase {
+            _ if !self.questions.is_empty() => "? ",
+            Phase::Running { .. } | Phase::Opening(_) => unicode.pick("… ", "... "),
+            Phase::Idle => "",
+            Phase::Gone => "! ",
+        };
+        let name = self.canvas.cwd.file_name().map(|name| name.to_string_lossy().into_owned());
+        let title = format!("{state}{} - attache", name.unwrap_or_else(|| "/".to_owned()));
+        self.attention.has_title().then(|| clean(&title, self.canvas.look).into_owned())
     }
 
     fn bottom(&self, now: Instant) -> (Vec<Line>, Option<(usize, usize)>) {
@@ -80,14 +96,33 @@ impl App {
         }
         lines.extend(plan);
         lines.extend(subagents::rows(&self.transcript.model, canvas));
+        lines.extend(self.transcript.task_rows(canvas));
         for (at, waiting) in self.queue.iter().enumerate() {
             let last = at + 1 == self.queue.len() && self.editor.is_empty();
-            let how = if last { " (Up takes it back)" } else { "" };
+            let how = match last {
+                true if self.is_running() => " (Up takes it back, Enter sends it now)",
+                true => " (Up takes it back)",
+                false => "",
+            };
             let text = clean(waiting, canvas.look).replace('\n', " ");
             let line = Line::styled("queued: ", Style::DIM).with(text, Style::DIM);
             let mut line = cut_line(&line, canvas.columns.saturating_sub(width(how)).max(12), canvas.look);
             line.push(how, Style::DIM);
             lines.push(cut_line(&line, canvas.columns, canvas.look));
+        }
+        for carried in &self.carried {
+            let how = " (Backspace drops it)";
+            let text = format!("with the next prompt: {}", carried.label);
+            let line = Line::styled(clean(&text, canvas.look).replace('\n', " "), Style::DIM);
+            let mut line = cut_line(&line, canvas.columns.saturating_sub(width(how)).max(12), canvas.look);
+            line.push(how, Style::DIM);
+            lines.push(cut_line(&line, canvas.columns, canvas.look));
+        }
+        if let Some(picker) = &self.picker {
+            let top = lines.len();
+            let (rows, (row, column)) = picker.render(canvas);
+            lines.extend(rows);
+            return (lines, Some((top + row, column)));
         }
         if let Some(question) = self.questions.front() {
             let face = question.view(canvas, self.takes_answers(now));
@@ -98,9 +133,17 @@ impl App {
                 lines.push(Line::styled(more, Style::DIM));
             }
             if !self.writing {
+                if let Some(hint) = &self.hint {
+                    lines.push(Line::styled(hint.clone(), Style::of(Colour::Yellow)));
+                }
                 return (lines, face.cursor.map(|(row, column)| (top + row, column)));
             }
-            lines.push(Line::styled("Tab: answer the question", Style::of(Colour::Yellow)));
+            let how = if self.typing.is_some() {
+                "Ctrl-T: answer the question"
+            } else {
+                "Tab: answer the question"
+            };
+            lines.push(Line::styled(how, Style::of(Colour::Yellow)));
         }
         lines.extend(self.working(now));
         // Wire traffic is not part of the conversation and has rows of its own.
@@ -129,9 +172,19 @@ impl App {
                 let line = Line::styled(text, Style::of(Colour::Yellow));
                 return Some(cut_line(&line, self.canvas.columns, self.canvas.look));
             }
-            Phase::Opening(since) => (since, "opening the session, Ctrl-C cancels"),
+            Phase::Opening(since) => (since, "opening the session, Esc cancels"),
             Phase::Running { since, cancelling: true } => (since, "cancelling, Ctrl-C again quits"),
-            Phase::Running { since, cancelling: false } => (since, "working, Ctrl-C cancels"),
+            Phase::Running { since, cancelling: false } => {
+                let typable = self.typing.is_none() && self.transcript.terminal_outputs.running().is_some();
+                (
+                    since,
+                    if typable {
+                        "working, Esc interrupts, Ctrl-T types into the command"
+                    } else {
+                        "working, Esc interrupts"
+                    },
+                )
+            }
         };
         let mut time = seconds(now.saturating_duration_since(since));
         if let (Phase::Running { .. }, Some(limit)) = (self.phase, self.time) {
@@ -145,6 +198,10 @@ impl App {
     /// Renders the status line: agent, mode, model, usage.
     fn status(&self) -> Line {
         let look = self.canvas.look;
+        if let Some(command) = self.typed_command() {
+            let text = format!("Ctrl-T returns; keys go to: {}", clean(&command, look).replace('\n', " "));
+            return cut_line(&Line::styled(text, Style::of(Colour::Yellow)), self.canvas.columns, look);
+        }
         if let Some(hint) = &self.hint {
             return cut_line(
                 &Line::styled(hint.clone(), Style::of(Colour::Yellow)),
@@ -167,7 +224,7 @@ impl App {
         if let Some(limit) = self.budget.tokens {
             parts.push(format!("{} of {} tokens", tokens(self.used), tokens(limit)));
         }
-        parts.extend(self.state.title.clone());
+        parts.extend(self.state.title.clone().or_else(|| self.known_title.clone()));
         let separator = look.pick(" · ", " - ");
         let text = clean(&parts.join(separator), look).replace('\n', " ");
         let mut line = Line::new();

@@ -2,37 +2,51 @@
 //!
 //! Layers, each of which can be tested without the ones below:
 //!
-//! - `transcript` is the model of the conversation with what the chat adds to it; `subagents` belongs to it.
+//! - `transcript` is the model of the conversation with what the chat adds to it; `subagents` and `tasks` belong to it.
 //! - `view` turns blocks into styled lines and decides which of them are finished.
 //! - `ask` holds questions of the agent and of our own guards; `commands` parses slash commands, `help`
 //!   prints their output.
 //! - `app` is the whole state: events and keys in, lines and effects out. `keys` handles keys, `layout` draws.
 //! - `item` draws one item, `scrollback` keeps those that may be drawn again.
+//! - `picker` is a list to choose from, `files` the list for `@`, `attention` calls the user.
 //! - `ui` waits for input and decides when to draw, `drive` is the main loop, `open` opens sessions,
-//!   `saved_session` keeps a named one, `traffic` receives the wire. [`run`] is the entry point.
+//!   `saved_session` keeps one, `traffic` receives the wire, `actions` are the commands that need more than the screen,
+//!   `foreground` gives the terminal to other programs, `resume` finds the conversation of `-c` and `-r`, `undo` takes changes of files back,
+//!   `typing` passes keys to commands of the agent, `clipboard` has pictures. [`run`] is
+//!   the entry point.
 //!
 //! What never happens here: text of an agent reaches the terminal with its control characters; a page is opened or a
 //! permission given without the user's key; a letter that was typed for a prompt answers a question; the terminal is left
 //! raw; the program wakes up while nothing happens.
 
+mod actions;
 mod app;
 mod ask;
 mod attach;
+mod attention;
+mod clipboard;
 mod commands;
 mod drive;
+mod files;
+mod foreground;
 mod help;
 mod item;
 mod keys;
 mod layout;
 mod open;
+mod picker;
+mod resume;
 mod saved_session;
 mod scrollback;
 mod start;
 mod state;
 mod subagents;
+mod tasks;
 mod traffic;
 mod transcript;
+mod typing;
 mod ui;
+mod undo;
 mod view;
 
 use std::io;
@@ -47,7 +61,7 @@ use attache::wire::v1::{McpServer, SessionId, SystemPrompt};
 use attache_host::budget::{Budget, Meter};
 use attache_host::policy::Policy;
 use attache_host::secrets::Mask;
-use attache_term::device::{self, Raw};
+use attache_term::device::{self, Keys, Raw};
 use attache_term::editor::Editor;
 use attache_term::editor::history::{History, HistoryFile};
 use attache_term::render::text::Look;
@@ -55,7 +69,9 @@ use attache_term::screen::Screen;
 use tokio::sync::mpsc;
 
 use self::app::App;
+use self::attention::Attention;
 use self::drive::{Driver, InitialSession};
+pub(crate) use self::resume::choose;
 use self::saved_session::SavedSession;
 use self::start::Starter;
 pub(crate) use self::start::chat;
@@ -67,9 +83,10 @@ use self::view::Canvas;
 use crate::client_services::TerminalOutputs;
 use crate::error::{Context as _, Result};
 use crate::run::{ChatCommand, Connection};
+use crate::session_store::Record;
 
 /// The parameters of a chat.
-pub(crate) struct Setup<'a> {
+pub(crate) struct ChatParameters<'a> {
     /// The name of the agent.
     pub(crate) name: String,
     pub(crate) connection: Connection,
@@ -97,6 +114,9 @@ pub(crate) struct Setup<'a> {
     pub(crate) history: Option<PathBuf>,
     /// Notices at the start, a line each.
     pub(crate) notices: Vec<String>,
+    /// The first prompt, from the command line.
+    pub(crate) prompt: Option<String>,
+    pub(crate) attention: Attention,
 }
 
 /// Opens sessions with the same directories, servers and prompt each time.
@@ -128,7 +148,7 @@ impl Opener {
             system_prompt: connection.system_prompt(),
             meta: connection.meta()?,
             policy: connection.services.policy(),
-            login: format!("leave and run `attache auth login {}`", connection.setup.spec.name),
+            login: "log in: /login".to_owned(),
         })
     }
 
@@ -166,11 +186,11 @@ impl Opener {
     }
 }
 
-/// Runs the chat until the user quits; returns the exit code.
+/// Runs the chat until the user quits; returns the exit code, and the record of a conversation that can be resumed.
 ///
 /// # Errors
 /// If the terminal cannot be used, or the session cannot be opened.
-pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
+pub(crate) async fn run(mut setup: ChatParameters<'_>) -> Result<(u8, Option<Record>)> {
     let (columns, rows) = crossterm::terminal::size().context("the terminal")?;
     let (columns, rows) = (usable(columns.into()), usize::from(rows).max(1));
     let look = Look { colours: setup.colours, unicode: device::is_unicode() };
@@ -178,7 +198,7 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
     let (_, closed) = mpsc::channel(1);
     let raw = Raw::enter().context("the terminal")?;
     let ui = Ui {
-        keys: device::keys().context("the terminal")?,
+        keys: Keys::read().context("the terminal")?,
         guard: std::mem::replace(&mut setup.connection.guard, closed),
         connection: setup.connection.agent.events(),
         terminal_outputs: setup.terminal_outputs.clone(),
@@ -190,9 +210,10 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
         dirty: true,
         drawn: Instant::now(),
         deadline: None,
+        interrupt_expected: false,
         raw,
     };
-    let mut editor = Editor::default();
+    let mut editor = Editor::default().with_chips();
     editor.history = History::load(
         setup
             .history
@@ -205,6 +226,9 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
     app.transcript.verbose = setup.verbose;
     app.budget = setup.budget;
     app.time = setup.time;
+    app.attention = setup.attention;
+    app.is_own_agent = setup.connection.setup.spec.is_own();
+    app.queue.extend(setup.prompt);
     for notice in setup.notices {
         app.notice(Severity::Info, notice);
     }
@@ -217,11 +241,18 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
         saved: setup.saved,
         meter: setup.meter,
         end_shown: false,
+        checkpoint: None,
     };
     let ended = driver.begin_and_run(setup.first).await;
     let _ = driver.finish();
+    let resumable = driver.resumable();
+    let checkpoint = driver.last_checkpoint();
     // The terminal and the session are released before the agent is awaited.
     let connection = driver.leave();
     crate::run::leave(&connection.agent).await;
-    ended
+    // What the agent wrote until its end belongs to the turn.
+    if let Some((checkpoints, turn)) = checkpoint {
+        let _ = checkpoints.run(move |store| store.end(turn)).await;
+    }
+    Ok((ended?, resumable))
 }

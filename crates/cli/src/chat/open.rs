@@ -12,6 +12,7 @@ use super::Opener;
 use super::app::{Effect, OpenTarget, Phase};
 use super::drive::{Driver, InitialSession, OrExit};
 use super::start::lost;
+use super::tasks::Tasks;
 use super::transcript::Severity;
 use crate::error::{Context as _, Failure};
 use crate::run;
@@ -33,7 +34,9 @@ impl Driver<'_> {
         let connection = self.connection.clone();
         if let Some(kept) = &mut self.saved {
             kept.replaced(&session);
-            kept.started(connection.agent.resumer().is_some() || connection.agent.loader().is_some());
+            let agent = &connection.agent;
+            let restorable = agent.resumer().is_some() || agent.loader().is_some();
+            kept.started(restorable, agent.protocol_version());
             if let Some(record) = kept.record() {
                 for problem in connection.set_again(&session, &record).await {
                     self.app.notice(Severity::Warning, problem);
@@ -151,6 +154,7 @@ impl Driver<'_> {
     /// Shows the history of a session while it loads.
     async fn load(&mut self, mut loading: SessionReplay) -> io::Result<OrExit<Result<Session>>> {
         self.app.phase = Phase::Opening(Instant::now());
+        let before = std::mem::replace(&mut self.app.transcript.tasks, Tasks::of_replay());
         let failed = loop {
             self.ui.dirty = true;
             match self.meanwhile(loading.next()).await? {
@@ -164,13 +168,19 @@ impl Driver<'_> {
         self.app.phase = Phase::Idle;
         self.app.transcript.end_turn();
         match failed {
-            Some(error) => Ok(Ok(Err(error))),
+            Some(error) => {
+                self.app.transcript.tasks = before;
+                Ok(Ok(Err(error)))
+            }
             None => Ok(Ok(loading.finish().await)),
         }
     }
 
     /// Waits while the screen stays responsive. Returns `None` if the user cancelled.
-    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> io::Result<OrExit<Option<T>>> {
+    pub(super) async fn meanwhile<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+    ) -> io::Result<OrExit<Option<T>>> {
         let mut work = pin!(work);
         loop {
             match self.interim() {
@@ -196,11 +206,11 @@ impl Driver<'_> {
             match effect {
                 Effect::Cancel => return Some(Interim::Cancel),
                 Effect::Quit(code) => return Some(Interim::Leave(code)),
-                Effect::OpenUrl(url) => drop(crate::forms::open(&url)),
                 Effect::Prompt(text) => self.app.queue.push_back(text),
-                Effect::Set(..) | Effect::ListSessions | Effect::Open(_) => {
+                Effect::Set(..) | Effect::ListSessions | Effect::Open(_) | Effect::CancelTask(_) => {
                     self.app.notice(Severity::Warning, "no session yet");
                 }
+                other => drop(self.aside_effect(other)),
             }
         }
         None

@@ -1,7 +1,7 @@
 //! The saved session of the chat, which `attache prompt -s NAME` continues, and the other way round.
 
 use attache::client::Session;
-use attache::wire::v1::SessionId;
+use attache::wire::v1::{ProtocolVersion, SessionId};
 
 use crate::run::{SessionLock, Setting, note_session, note_setting};
 use crate::session_store::{Record, Store};
@@ -25,8 +25,18 @@ impl SavedSession {
         kept
     }
 
+    /// Returns the id of the record if the chat shows its session.
+    pub(crate) fn conversation(&self) -> Option<&str> {
+        self.here.then_some(self.id.as_str())
+    }
+
     pub(crate) fn record(&self) -> Option<Record> {
         self.store.get(&self.id)
+    }
+
+    /// Returns whether the session has a name, under which other commands find it.
+    pub(crate) fn is_named(&self) -> bool {
+        self.record().is_some_and(|record| record.name.is_some())
     }
 
     /// Returns speaker and text of the recorded messages, the oldest first.
@@ -63,10 +73,11 @@ impl SavedSession {
     }
 
     /// Notes that an agent has opened the session.
-    pub(crate) fn started(&self, restorable: bool) {
+    pub(crate) fn started(&self, restorable: bool, version: ProtocolVersion) {
         self.change(|record| {
             record.restorable = Some(restorable);
             record.agent_started_at = Some(now());
+            record.protocol_version = Some(version.0);
         });
     }
 

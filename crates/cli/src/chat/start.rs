@@ -1,25 +1,32 @@
 //! `attache` on a terminal: starts the agent and a session, then the chat.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use attache::client::Session;
 use attache_host::budget::{Budget, Meter};
+use attache_host::policy::Memory;
 use attache_host::secrets::Mask;
 use attache_term::device;
 use tokio::sync::mpsc;
 
+use super::app::Pick;
+use super::attention::Attention;
 use super::drive::InitialSession;
+use super::picker::Row;
 use super::saved_session::SavedSession;
 use super::traffic::Traffic;
-use super::{Opener, Setup};
+use super::{ChatParameters, Opener};
+use crate::checkpoints::Checkpoints;
 use crate::client_services::{ClientServices, TerminalOutputs};
 use crate::connect::{OnStderr, client, connect};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::model_setup::Picked;
+use crate::paths::repository;
 use crate::run::{self, Connection, Permits, Restored, SessionLock, StderrTail};
 use crate::runtime::runtime;
-use crate::session_store::{Record, Scope, Store};
+use crate::session_store::{Record, Recorder, Scope, Store, short};
 use crate::wire::Wire;
 
 /// Chats with the chosen agent in this directory, in a new session or in a named one.
@@ -32,7 +39,14 @@ pub(crate) fn chat(cx: &Cx) -> Result<()> {
     cx.warn();
     let ended = runtime(async {
         Ok(match start(cx, setup, &permits).await? {
-            Started::Chat(chat) => Ended::Code(super::run(*chat).await?),
+            Started::Chat(chat) => {
+                let (code, record) = super::run(*chat).await?;
+                if let Some(record) = record {
+                    let id = record.name.as_deref().unwrap_or_else(|| short(&record.id));
+                    cx.output.note(format_args!("resume this conversation: attache -c, or attache -r {id}"));
+                }
+                Ended::Code(code)
+            }
             Started::Instead(args) => Ended::Instead(args),
             Started::Left => Ended::Code(0),
         })
@@ -51,7 +65,7 @@ pub(crate) fn chat(cx: &Cx) -> Result<()> {
 
 /// The result of starting a chat.
 enum Started<'a> {
-    Chat(Box<Setup<'a>>),
+    Chat(Box<ChatParameters<'a>>),
     /// The user chose another command.
     Instead(Vec<String>),
     Left,
@@ -78,6 +92,8 @@ pub(crate) struct Starter<'a> {
     wire: Option<Wire>,
     stderr: Option<mpsc::Sender<String>>,
     pub(crate) mask: Mask,
+    /// `None` if the user does not want any.
+    pub(crate) checkpoints: Option<Checkpoints>,
 }
 
 impl Starter<'_> {
@@ -90,6 +106,7 @@ impl Starter<'_> {
             self.terminal_outputs.clone(),
             setup.command_sandbox(&self.cx.paths),
         );
+        let services = services.noted_in(self.checkpoints.clone());
         // Only the chat can show these to a person, so only the chat offers them.
         let client = client(setup.cancel_timeout)
             .elicitation_forms()
@@ -108,6 +125,73 @@ impl Starter<'_> {
         let agent = connect(&setup.spec, options).await?;
         Connection::new(setup, agent, services, guard, stderr)
     }
+
+    /// Records a conversation without a name. It is closed for `attache prompt`, which has a session of its own.
+    pub(crate) async fn save(
+        &self,
+        connection: &Connection,
+        session: &Session,
+        title: &str,
+    ) -> Result<(SavedSession, Option<Recorder>)> {
+        let store = Store::new(&self.cx.paths);
+        let spec = &connection.setup.spec;
+        let (id, cwd) = (session.id().as_str(), &connection.setup.cwd);
+        let known = store.all()?.into_iter().find(|record| {
+            record.session_id == id && record.cwd == *cwd && record.agent_command == spec.identity()
+        });
+        // An agent that numbers its sessions may use the id of an older one, which it cannot resume.
+        let known = known.filter(|record| record.restorable == Some(true));
+        let record = match known {
+            Some(record) => record,
+            None => {
+                let now = crate::time::now();
+                let mut record = Record::new(id, &spec.identity(), cwd, &now);
+                crate::sessions::note(&mut record, connection, session);
+                record.model.clone_from(&connection.setup.model);
+                record.title.get_or_insert_with(|| title.to_owned());
+                record.closed_at = Some(now);
+                crate::sessions::make_unique(&store, &mut record);
+                store.keep(&record)?;
+                record
+            }
+        };
+        let held = SessionLock::acquire(&self.cx.paths, &record).await?;
+        let recorder = store.history(&record.id).record(self.mask.clone()).ok();
+        Ok((SavedSession::new(store, &record, held), recorder))
+    }
+
+    fn memory(&self) -> Result<(PathBuf, Memory)> {
+        let cwd = &self.setup.cwd;
+        let project = repository(cwd).unwrap_or(cwd).to_owned();
+        let memory = Memory::open(&self.cx.paths.state, &project).context("what is always allowed")?;
+        Ok((project, memory))
+    }
+
+    /// Returns the remembered answers of the project.
+    pub(crate) fn remembered(&self) -> Result<Vec<Row<Pick>>> {
+        let (project, memory) = self.memory()?;
+        let now = std::time::SystemTime::now();
+        let row = |answer: attache_host::policy::Remembered| {
+            let effect = if answer.allow { "always" } else { "never" };
+            Row {
+                label: format!("{effect}: {}", answer.scope.describe(&project)),
+                about: format!("{}  {}", answer.agent, crate::time::ago(&answer.since, now)),
+                current: false,
+                value: Pick::Revoke(answer.id),
+            }
+        };
+        Ok(memory.list().into_iter().map(row).collect())
+    }
+
+    /// The directory of pasted pictures.
+    pub(crate) fn pastes(&self) -> PathBuf {
+        self.cx.paths.state.join("pastes")
+    }
+
+    /// Revokes a remembered answer.
+    pub(crate) fn revoke(&self, number: u64) -> Result<()> {
+        self.memory()?.1.revoke(number).context("what is always allowed").map(drop)
+    }
 }
 
 async fn start<'a>(cx: &'a Cx, setup: run::SessionSetup, permits: &'a Permits) -> Result<Started<'a>> {
@@ -117,7 +201,13 @@ async fn start<'a>(cx: &'a Cx, setup: run::SessionSetup, permits: &'a Permits) -
         return Err(Failure::usage("the session's name is empty"));
     }
     let scope = Scope::new(&setup.spec, &cx.cwd, name);
-    let record = if name.is_some() { store.route(&scope)? } else { None };
+    let prompt = (!cx.args.words.is_empty()).then(|| cx.args.words.join(" "));
+    let record = match &cx.args.record {
+        Some(id) => store.get(id),
+        // A prompt goes to the open session of the directory, as it does without a terminal.
+        None if name.is_some() || prompt.is_some() => store.route(&scope)?,
+        None => None,
+    };
     let held = match &record {
         Some(record) => Some(SessionLock::acquire(&cx.paths, record).await?),
         None => None,
@@ -128,10 +218,13 @@ async fn start<'a>(cx: &'a Cx, setup: run::SessionSetup, permits: &'a Permits) -
     };
     let log = crate::log::logs_wire().then(|| run::wire_log(false, &setup));
     let file = crate::log::file().filter(|_| cx.output.verbose);
-    let wire = (log.is_some() || cx.output.verbose || name.is_some()).then(Wire::default);
+    let wire = Some(Wire::default());
     let (stderr, lines) = mpsc::channel(64);
     let mask = Mask::from_env().with(setup.secrets());
     let terminal_outputs = TerminalOutputs::default();
+    let roots = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
+    let wanted = cx.config.settings.checkpoints;
+    let checkpoints = wanted.then(|| Checkpoints::new(cx.paths.state.join("checkpoints"), roots));
     let starter = Starter {
         cx,
         setup,
@@ -140,16 +233,23 @@ async fn start<'a>(cx: &'a Cx, setup: run::SessionSetup, permits: &'a Permits) -
         wire: wire.clone(),
         stderr: cx.output.verbose.then_some(stderr),
         mask: mask.clone(),
+        checkpoints,
     };
     match starter.setup.spec.known {
         true => cx.output.note(format_args!("starting {}", starter.setup.spec.name)),
         false => cx.output.note(format_args!("starting {}", starter.setup.spec.address)),
     }
     let mut connection = starter.connect().await?;
-    while starter.setup.model.is_none()
-        && crate::model_setup::is_missing(&starter.setup.spec, &connection.agent).await
-    {
-        match crate::model_setup::pick(cx).await? {
+    let (spec, has_model) = (&starter.setup.spec, starter.setup.model.is_some());
+    loop {
+        let picked = if !has_model && crate::model_setup::is_missing(spec, &connection.agent).await {
+            crate::model_setup::pick(cx, spec).await?
+        } else if !has_model && crate::model_setup::is_undecided(cx, spec) {
+            crate::model_setup::pick_default(cx, &connection.agent).await?
+        } else {
+            break;
+        };
+        match picked {
             Picked::Continue => break,
             Picked::Leave => return Ok(Started::Left),
             Picked::Instead(args) => return Ok(Started::Instead(args)),
@@ -185,7 +285,7 @@ async fn start<'a>(cx: &'a Cx, setup: run::SessionSetup, permits: &'a Permits) -
         wire.map(|wire| Traffic::new(wire, log, recorder, cx.output.verbose.then_some(lines), mask));
     let turns = permits.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
     let budget = Budget::new().turns(turns).tokens(permits.max_tokens).cost(permits.max_cost);
-    Ok(Started::Chat(Box::new(Setup {
+    Ok(Started::Chat(Box::new(ChatParameters {
         name: agent_name(&connection),
         first,
         opener,
@@ -202,6 +302,12 @@ async fn start<'a>(cx: &'a Cx, setup: run::SessionSetup, permits: &'a Permits) -
         verbose: cx.output.verbose,
         history: Some(cx.paths.state.join("history")),
         notices,
+        prompt,
+        attention: Attention::new(
+            &cx.config.settings.notify,
+            cx.config.settings.notify_after,
+            cx.config.settings.title,
+        ),
     })))
 }
 

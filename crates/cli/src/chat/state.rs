@@ -46,7 +46,8 @@ impl SessionState {
         }
     }
 
-    /// Returns the mode: an option if the agent has one for it, else a mode (CONF-02, MODE-09).
+    /// Returns the mode: an option if the agent has one for it, else a mode.
+    // CONF-02, MODE-09
     pub(crate) fn mode(&self) -> Option<Setting> {
         self.option_of(&SessionConfigOptionCategory::Mode).or_else(|| {
             let modes = self.modes.as_ref().filter(|_| self.options.is_empty())?;
@@ -62,7 +63,8 @@ impl SessionState {
         })
     }
 
-    /// Returns the model: an option if the agent has one for it, else the older form (MODEL-03).
+    /// Returns the model: an option if the agent has one for it, else the older form.
+    // MODEL-03
     pub(crate) fn model(&self) -> Option<Setting> {
         self.option_of(&SessionConfigOptionCategory::Model).or_else(|| {
             let models = self.models.as_ref()?;

@@ -1,8 +1,12 @@
 //! Lines of the connection, for the log, the history of a saved session and, with `-v`, the screen.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use attache::Flow;
+use attache_check::Role;
+use attache_check::show;
+use attache_check::trace::{Entry, EntryKind, LineEnd};
 use attache_host::secrets::Mask;
 use tokio::sync::mpsc;
 
@@ -42,6 +46,13 @@ impl Traffic {
         Traffic { wire, lines, log, recorder, recording: true, mask, stderr, last }
     }
 
+    /// Records what follows, or nothing.
+    pub(crate) fn record(&mut self, recorder: Option<Recorder>) {
+        self.take();
+        self.recording = true;
+        self.recorder = recorder;
+    }
+
     /// Waits for new lines.
     pub(crate) async fn changed(&mut self) {
         let stderr = async {
@@ -78,12 +89,19 @@ impl Traffic {
             let count = self.lines.iter().count();
             for (flow, line) in self.lines.iter().skip(count.saturating_sub(SHOWN)) {
                 let arrow = if flow == Flow::Out { "->" } else { "<-" };
-                let line = String::from_utf8_lossy(line);
-                let line = self.mask.frame(&line);
-                remember(&mut self.last, format!("{arrow} {line}"));
+                let line = self.mask.frame(&String::from_utf8_lossy(line)).into_owned();
+                remember(&mut self.last, format!("{arrow} {}", short(flow, line.as_bytes())));
             }
         }
     }
+}
+
+/// A message as `attache trace --lines` shows it, without the time and the sender.
+fn short(flow: Flow, line: &[u8]) -> String {
+    let from = if flow == Flow::Out { Role::Client } else { Role::Agent };
+    let kind = EntryKind::Line { from, text: line.to_vec(), end: LineEnd::Lf };
+    let text = show::line(&Entry { at: Duration::ZERO, kind }, usize::MAX);
+    text.split_once(" → ").map_or_else(|| text.clone(), |(_, message)| message.to_owned())
 }
 
 fn remember(last: &mut VecDeque<String>, mut line: String) {

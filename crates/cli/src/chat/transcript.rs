@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use attache::client::{ContentPiece, Event, Speaker, TextChunk};
+use attache::client::{ContentPiece, Event, Speaker, TextChunk, ToolCallChange, ToolStatus};
 use attache::wire::Patch;
 pub(crate) use attache::wire::v1::NoticeSeverity as Severity;
 use attache::wire::v1::{
@@ -16,6 +16,7 @@ use attache_transcript::{
 };
 
 use super::subagents;
+use super::tasks::{Tasks, whole_call};
 use crate::client_services::TerminalOutputs;
 
 /// Tool calls that may leave the screen before their end and come back with it.
@@ -37,6 +38,8 @@ pub(crate) struct Transcript {
     pub(crate) model: Model,
     pub(crate) terminal_outputs: TerminalOutputs,
     pub(crate) changes: VecDeque<FileChange>,
+    /// The work that continues after its turn.
+    pub(crate) tasks: Tasks,
     /// Report updates of unknown kinds.
     pub(crate) verbose: bool,
     /// The subagent whose text is the last on the screen.
@@ -60,6 +63,10 @@ impl Transcript {
             self.speaking.clone_from(&session);
         }
         match event {
+            Event::Background(work) => self.tasks.replace(&work),
+            Event::ToolCall(change) if session.is_none() && self.tasks.note(&change) => {
+                self.background_call(change);
+            }
             Event::ToolCall(change) => self.tool(session, change.created, *change.update),
             Event::Terminal(change) => self.terminal_outputs.agent_terminal(&change),
             // What is on the screen cannot be taken back; the new text follows.
@@ -117,6 +124,21 @@ impl Transcript {
         }
     }
 
+    /// Folds a change of a call that continues after its turn: only its end is shown, in full.
+    fn background_call(&mut self, change: ToolCallChange) {
+        let shown = self.model.tool_call(None, change.id()).is_some_and(|(_, call)| !call.is_finished());
+        if shown {
+            return self.tool(None, change.created, *change.update);
+        }
+        match change.call.status {
+            ToolStatus::Cancelled => {
+                self.notice(Severity::Warning, format!("cancelled: {}", change.call.title));
+            }
+            ToolStatus::Completed | ToolStatus::Failed => self.tool(None, true, whole_call(&change)),
+            _ => {}
+        }
+    }
+
     fn compaction_notice(&mut self, update: &CompactionUpdate) {
         let cause = match &update.error {
             Patch::Set(error) => format!(": {error}"),
@@ -150,7 +172,8 @@ impl Transcript {
         self.model.fold(ModelEvent::MessageEnded);
     }
 
-    /// Folds an update of a tool call. One without a title is ignored if the call is unknown (TOOL-21).
+    /// Folds an update of a tool call. One without a title is ignored if the call is unknown.
+    // TOOL-21
     pub(crate) fn tool(&mut self, session: Option<SessionId>, created: bool, update: ToolCallUpdate) {
         let id = update.tool_call_id.clone();
         let creates = created || update.title.is_some();
@@ -178,6 +201,20 @@ impl Transcript {
             self.allow(&id, by);
         }
         true
+    }
+
+    /// Marks a tool call as refused.
+    pub(crate) fn deny(&mut self, id: &ToolCallId) {
+        let session = self.find_tool(id).and_then(|(session, _)| session);
+        self.model.fold(ModelEvent::Denied { session, id: id.clone() });
+    }
+
+    /// Marks the tool call that runs as refused.
+    pub(crate) fn deny_running(&mut self) {
+        let running = self.model.tool_calls().rev().find(|call| !call.is_finished());
+        if let Some(id) = running.map(|call| call.id().clone()) {
+            self.deny(&id);
+        }
     }
 
     /// Records that the user is asked about a tool call.

@@ -17,11 +17,13 @@ use super::ask::Question;
 use super::ask::choice::Choice;
 use super::traffic::Traffic;
 use super::transcript::Severity;
+use super::undo::Applied;
 use crate::client_services::GuardEvent;
 use crate::client_services::TerminalOutputs;
 use crate::run::{ChatCommand, Setting};
-use attache_term::device::Raw;
+use attache_term::device::{Keys, Raw};
 use attache_term::screen::Screen;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 /// Shortest time between two pictures: streams arrive faster than people read.
 const FRAME: Duration = Duration::from_millis(33);
@@ -34,6 +36,10 @@ pub(crate) enum TaskResult {
     /// A setting, and the text for the user.
     Set(attache::Result<(Setting, String)>),
     Browsed(Result<(), String>),
+    /// The files of the project, for `@`.
+    Files(Vec<String>),
+    /// Something that a task has done.
+    Apply(Applied),
 }
 
 #[derive(Debug)]
@@ -52,12 +58,16 @@ pub(crate) enum UiEvent {
     TimeUp,
     /// The program was stopped and continues.
     Continued,
+    /// The terminal has another size.
+    Resized,
+    /// The program was interrupted.
+    Interrupted,
     /// The program must end.
     Ended,
 }
 
 pub(crate) struct Ui {
-    pub(crate) keys: mpsc::Receiver<TermEvent>,
+    pub(crate) keys: Keys,
     pub(crate) guard: mpsc::Receiver<GuardEvent>,
     pub(crate) connection: Option<ConnectionEvents>,
     pub(crate) terminal_outputs: TerminalOutputs,
@@ -71,6 +81,8 @@ pub(crate) struct Ui {
     pub(crate) drawn: Instant,
     /// The time limit of the running turn.
     pub(crate) deadline: Option<Instant>,
+    /// Whether the next interrupt was meant for a program that had the terminal.
+    pub(crate) interrupt_expected: bool,
     /// Restores the terminal on drop.
     pub(crate) raw: Raw,
 }
@@ -88,16 +100,20 @@ impl Ui {
             } else {
                 app.animated().then_some(self.drawn + BEAT)
             };
-            let expiry = app.expiry();
+            let (expiry, quit_expiry) = (app.expiry(), app.quit_expiry());
             let ready = app.answers_at().filter(|ready| *ready > now);
             tokio::select! {
                 biased;
                 event = self.signals.next() => return Ok(event),
-                event = self.keys.recv() => return Ok(event.map_or(UiEvent::Ended, UiEvent::Terminal)),
+                event = self.keys.next() => return Ok(event.map_or(UiEvent::Ended, UiEvent::Terminal)),
                 Some(result) = self.task_results.1.recv() => return Ok(UiEvent::TaskResult(result)),
                 () = withdrawn(app.questions.front_mut()) => return Ok(UiEvent::Withdrawn),
                 () = at(expiry) => return Ok(UiEvent::Expired),
                 () = at(ready) => self.dirty = true,
+                () = at(quit_expiry) => {
+                    app.forget_quit();
+                    self.dirty = true;
+                }
                 () = at(self.deadline) => return Ok(UiEvent::TimeUp),
                 Some(event) = self.guard.recv() => return Ok(UiEvent::Guard(event)),
                 Some(event) = next_connection_event(&mut self.connection) => return Ok(UiEvent::Connection(event)),
@@ -123,6 +139,9 @@ impl Ui {
     pub(crate) fn draw(&mut self, app: &mut App) -> io::Result<()> {
         self.drawn = Instant::now();
         self.dirty = false;
+        if let Some(text) = app.copied.take() {
+            self.screen.copy(&BASE64_STANDARD.encode(text))?;
+        }
         self.screen.draw(app.frame(self.drawn))
     }
 
@@ -154,6 +173,8 @@ impl Ui {
             UiEvent::Withdrawn => app.prune(),
             UiEvent::Expired => app.expire(),
             UiEvent::Continued => self.continued(app),
+            UiEvent::Resized => Self::measure(app),
+            UiEvent::Interrupted => return !std::mem::take(&mut self.interrupt_expected),
             UiEvent::Ended => return true,
         }
         false
@@ -167,21 +188,26 @@ impl Ui {
     }
 
     /// Takes the terminal again after another program had it.
-    fn continued(&mut self, app: &mut App) {
+    pub(super) fn continued(&mut self, app: &mut App) {
         // In the background the system stops us again, and this runs again in the foreground.
         let _ = self.raw.again();
-        if let Ok((columns, rows)) = crossterm::terminal::size() {
-            Self::resize(columns, rows, app);
-        }
+        Self::measure(app);
         app.clear = true;
         self.dirty = true;
     }
 
     pub(crate) fn resize(columns: u16, rows: u16, app: &mut App) {
-        let (columns, rows) = (usize::from(columns).max(1), usize::from(rows).max(1));
-        app.canvas.columns = usable(columns);
-        app.canvas.rows = rows;
-        app.clear = true;
+        let (columns, rows) = (usable(usize::from(columns).max(1)), usize::from(rows).max(1));
+        if (app.canvas.columns, app.canvas.rows) != (columns, rows) {
+            (app.canvas.columns, app.canvas.rows) = (columns, rows);
+            app.clear = true;
+        }
+    }
+
+    fn measure(app: &mut App) {
+        if let Ok((columns, rows)) = crossterm::terminal::size() {
+            Self::resize(columns, rows, app);
+        }
     }
 }
 
@@ -236,7 +262,14 @@ fn news(event: ConnectionEvent, app: &mut App) {
     match event {
         ConnectionEvent::Elicitation(ask) => app.elicitation(ask),
         ConnectionEvent::ElicitationComplete(id) => app.visited(&id),
-        // Stray lines and messages for other sessions are not part of the conversation.
+        ConnectionEvent::Noise { line, .. }
+            if !app.verbose && !std::mem::replace(&mut app.noise_shown, true) =>
+        {
+            let line = attache_term::render::text::inline(&line, app.canvas.look);
+            let text = format!("the agent prints lines that are no messages (-v shows them all): {line}");
+            app.notice(Severity::Warning, text);
+        }
+        // Messages for other sessions are not part of the conversation.
         _ if !app.verbose => {}
         ConnectionEvent::Noise { line, why } => {
             app.notice(Severity::Info, format!("invalid message: {line} ({why})"))
@@ -258,7 +291,9 @@ fn task_result(result: TaskResult, app: &mut App) {
         TaskResult::Listed(Err(error)) | TaskResult::Set(Err(error)) => {
             app.notice(Severity::Error, crate::error::Failure::from(error).message)
         }
+        TaskResult::Apply(applied) => applied.apply(app),
         TaskResult::Browsed(Ok(())) => {}
+        TaskResult::Files(files) => app.files_found(files),
         TaskResult::Browsed(Err(error)) => {
             app.notice(
                 Severity::Error,
@@ -271,20 +306,22 @@ fn task_result(result: TaskResult, app: &mut App) {
 /// Signals that end the program, and the one that continues it.
 pub(crate) struct Signals {
     #[cfg(unix)]
-    all: Vec<tokio::signal::unix::Signal>,
-    #[cfg(unix)]
-    continued: tokio::signal::unix::Signal,
+    all: [(tokio::signal::unix::Signal, fn() -> UiEvent); 5],
 }
 
 impl Signals {
     #[cfg(unix)]
     pub(crate) fn new() -> io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
         let continued = SignalKind::from_raw(rustix::process::Signal::CONT.as_raw());
         Ok(Signals {
-            all: kinds.into_iter().map(signal).collect::<io::Result<_>>()?,
-            continued: signal(continued)?,
+            all: [
+                (signal(SignalKind::terminate())?, || UiEvent::Ended),
+                (signal(SignalKind::hangup())?, || UiEvent::Ended),
+                (signal(SignalKind::interrupt())?, || UiEvent::Interrupted),
+                (signal(continued)?, || UiEvent::Continued),
+                (signal(SignalKind::window_change())?, || UiEvent::Resized),
+            ],
         })
     }
 
@@ -294,19 +331,20 @@ impl Signals {
     }
 
     #[cfg(unix)]
-    async fn next(&mut self) -> UiEvent {
+    pub(super) async fn next(&mut self) -> UiEvent {
         use std::task::Poll;
         std::future::poll_fn(|cx| {
-            if self.all.iter_mut().any(|signal| signal.poll_recv(cx).is_ready()) {
-                return Poll::Ready(UiEvent::Ended);
+            let mut signals = self.all.iter_mut();
+            match signals.find_map(|(signal, event)| signal.poll_recv(cx).is_ready().then_some(event)) {
+                Some(event) => Poll::Ready(event()),
+                None => Poll::Pending,
             }
-            self.continued.poll_recv(cx).map(|_| UiEvent::Continued)
         })
         .await
     }
 
     #[cfg(not(unix))]
-    async fn next(&mut self) -> UiEvent {
+    pub(super) async fn next(&mut self) -> UiEvent {
         std::future::pending().await
     }
 }

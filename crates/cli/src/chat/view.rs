@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use attache::client::{PlanStatus, plan_status};
 use attache::wire::v1::{PlanEntry, PlanEntryPriority, PlanEntryStatus};
 use attache_transcript::{Item, ItemKind, Message, PlanBody, Role};
 
@@ -16,6 +17,9 @@ use attache_term::render::text::{Look, clean, width, wrap};
 
 /// A message that does not end is split at this length, so that drawing stays cheap and memory bounded.
 const MAX_OPEN_TEXT: usize = 16 << 10;
+
+/// The frame of a spinner that does not move.
+const STILL: usize = usize::MAX;
 
 /// Size and look of the terminal that lines are drawn for.
 #[derive(Debug, Clone)]
@@ -32,7 +36,15 @@ pub(crate) struct Canvas {
 }
 
 impl Canvas {
+    /// A canvas for lines that go up before their item has ended: a spinner would stand still there.
+    fn still(&self) -> Canvas {
+        Canvas { beat: STILL, ..self.clone() }
+    }
+
     pub(crate) fn spinner(&self) -> &'static str {
+        if self.beat == STILL {
+            return self.look.pick("…", "~");
+        }
         const FULL: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
         const ASCII: [&str; 4] = ["|", "/", "-", "\\"];
         let frames: &[&str] = if self.look.unicode { &FULL } else { &ASCII };
@@ -107,8 +119,23 @@ impl View {
             {
                 let mut outputs = transcript.terminal_outputs.lock();
                 call.terminals().for_each(|id| outputs.mark_shown(id));
+                // The question shows it; its end is drawn when it comes.
+                if !call.is_finished() && call.asked {
+                    drop(outputs);
+                    transcript.retire_front();
+                    continue;
+                }
+                // The turn has ended, the call has not; its end is a new item.
+                if call.interrupted && !call.is_final() && transcript.tasks.is_detached(call.id()) {
+                    drop(outputs);
+                    let row = vec![item::background_row(call, canvas)];
+                    self.add(&mut lines, row.clone(), Above::Row);
+                    self.scrollback.keep_lines(row, Above::Row);
+                    transcript.model.pop_front();
+                    continue;
+                }
                 if !call.is_finished() {
-                    let drawn = item::render(item, Extent::Live, &outputs, canvas);
+                    let drawn = item::render(item, Extent::Live, &outputs, &canvas.still());
                     drop(outputs);
                     let above = above(item, &drawn);
                     self.add(&mut lines, drawn.clone(), above);
@@ -247,7 +274,7 @@ pub(crate) fn plans(transcript: &Transcript, canvas: &Canvas) -> Vec<Line> {
         let text = match &plan.body {
             PlanBody::Entries(entries) if entries.is_empty() => continue,
             PlanBody::Entries(entries) => {
-                let done = entries.iter().filter(|entry| entry.status == PlanEntryStatus::Completed).count();
+                let done = entries.iter().filter(|entry| plan_status(entry) == PlanStatus::Completed).count();
                 lines.push(Line::styled(format!("Plan {done}/{}", entries.len()), Style::BOLD));
                 lines.extend(entries.iter().flat_map(|entry| plan_entry(entry, canvas)));
                 continue;
@@ -264,9 +291,10 @@ pub(crate) fn plans(transcript: &Transcript, canvas: &Canvas) -> Vec<Line> {
 
 fn plan_entry(entry: &PlanEntry, canvas: &Canvas) -> Vec<Line> {
     let look = canvas.look;
-    let (mark, style) = match entry.status {
-        PlanEntryStatus::Completed => (look.pick("  ☑ ", "  [x] "), Style::DIM.strike()),
-        PlanEntryStatus::InProgress => (look.pick("  ▸ ", "  [>] "), Style::BOLD),
+    let (mark, style) = match plan_status(entry) {
+        PlanStatus::Completed => (look.pick("  ☑ ", "  [x] "), Style::DIM.strike()),
+        PlanStatus::Cancelled => (look.pick("  ☒ ", "  [-] "), Style::DIM.strike()),
+        PlanStatus::InProgress => (look.pick("  ▸ ", "  [>] "), Style::BOLD),
         _ => (look.pick("  ☐ ", "  [ ] "), Style::PLAIN),
     };
     let mut text = Line::styled(clean(&entry.content, look).replace('\n', " "), style);

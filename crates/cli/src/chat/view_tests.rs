@@ -97,12 +97,16 @@ fn a_running_tool_holds_what_follows_until_there_is_no_room() {
     say(&mut transcript, &"x\n\n".repeat(10));
     assert_eq!(
         settle(&mut view, &mut transcript, 10),
-        "⠋ read Tool a\n✓ read Tool b\n\n".to_owned() + "x\n\n".repeat(9).trim_end() + "\n"
+        // A spinner would stand still there.
+        "… read Tool a\n✓ read Tool b\n\n".to_owned() + "x\n\n".repeat(9).trim_end() + "\n"
     );
     // Its end is reported when it comes.
     transcript.tool(None, false, ToolCallUpdate::new("a").status(ToolCallStatus::Failed));
     transcript.end_turn();
-    assert_eq!(settle(&mut view, &mut transcript, 10), "\nx\n\n✗ read Tool a (failed)\n");
+    assert_eq!(
+        settle(&mut view, &mut transcript, 10),
+        "\nx\n\n✗ read Tool a (failed; the agent gives no reason)\n"
+    );
 }
 
 #[test]
@@ -126,7 +130,7 @@ fn long_titles_are_cut_and_the_end_stays_readable() {
     let update = ToolCallUpdate::new("t").title("word ".repeat(40)).status(ToolCallStatus::Failed);
     transcript.tool(None, true, update);
     let line = settle(&mut view, &mut transcript, 10);
-    assert!(line.trim_end().ends_with("… (failed)"), "{line}");
+    assert!(line.trim_end().ends_with("… (failed; the agent gives no reason)"), "{line}");
     assert_eq!(width(line.trim_end()), 60);
 }
 
@@ -164,4 +168,13 @@ fn plans_wrap_under_their_text() {
     );
     let ascii = Canvas { look: Look { colours: false, unicode: false }, ..narrow };
     assert!(plain(&plans(&transcript, &ascii)).contains("[x] done"));
+}
+
+#[test]
+fn cancelled_steps_are_not_done() {
+    let cancelled = PlanEntry::new("left out", PlanEntryPriority::High, PlanEntryStatus::Completed)
+        .meta(attache::Meta::new(&serde_json::json!({"attache": {"status": "cancelled"}})).unwrap());
+    let mut transcript = Transcript::default();
+    transcript.event(attache::client::Event::Plan(Plan::new([cancelled])));
+    assert_eq!(plain(&plans(&transcript, &canvas())), "Plan 0/1\n  ☒ left out\n");
 }

@@ -11,6 +11,7 @@ use attache_host::policy::{Answer, Notice, Policy, Question};
 use parking_lot::RwLock;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::checkpoints::Checkpoints;
 pub(crate) use terminals::TerminalOutputs;
 
 /// What the guard of files and terminals reports while the agent acts without asking for permission.
@@ -33,6 +34,8 @@ pub(crate) struct ClientServices {
     /// Collects the output of commands for the screen.
     terminal_outputs: Option<TerminalOutputs>,
     sandbox: Sandbox,
+    /// Keeps files as they are before the agent writes them.
+    checkpoints: Option<Checkpoints>,
 }
 
 /// The sandbox of the agent's commands.
@@ -77,9 +80,21 @@ impl ClientServices {
         let (events, receiver) = mpsc::channel(QUEUED);
         let current = current(policy, &events, terminal_outputs.as_ref(), &sandbox);
         (
-            ClientServices { current: Arc::new(RwLock::new(current)), events, terminal_outputs, sandbox },
+            ClientServices {
+                current: Arc::new(RwLock::new(current)),
+                events,
+                terminal_outputs,
+                sandbox,
+                checkpoints: None,
+            },
             receiver,
         )
+    }
+
+    /// Notes files in these checkpoints before they are written.
+    pub(crate) fn noted_in(mut self, checkpoints: Option<Checkpoints>) -> ClientServices {
+        self.checkpoints = checkpoints;
+        self
     }
 
     /// Replaces the policy.
@@ -96,11 +111,11 @@ impl ClientServices {
 #[cfg(unix)]
 mod unix {
     use super::*;
-    use attache::client::{ReadFiles as _, RequestContext, Terminals, WriteFiles as _};
-    use attache::wire::v1::CreateTerminalRequest;
+    use attache::client::{ReadFiles as _, RequestContext, Terminal, Terminals, WriteFiles as _};
+    use attache::wire::v1::{CreateTerminalRequest, TerminalExitStatus, TerminalId, TerminalOutputResponse};
     use attache_host::Host;
     use attache_host::files::Files;
-    use attache_host::terminals::PtyTerminals;
+    use attache_host::terminals::{PtyTerminal, PtyTerminals};
 
     pub(super) fn current(
         policy: Policy,
@@ -146,9 +161,16 @@ mod unix {
                     async move { files.read(cx, request).await }
                 });
                 let services = self.clone();
-                client = client.write_files(move |cx, request| {
-                    let files = services.read().files.clone();
-                    async move { files.write(cx, request).await }
+                client = client.write_files(move |cx, request: attache::wire::v1::WriteTextFileRequest| {
+                    let (files, checkpoints) = (services.read().files.clone(), services.checkpoints.clone());
+                    async move {
+                        if let Some(checkpoints) = checkpoints {
+                            let path = std::path::PathBuf::from(&request.path);
+                            // Without its old content the file can still be written, only not undone.
+                            let _ = checkpoints.run(move |store| store.name(&path)).await;
+                        }
+                        files.write(cx, request).await
+                    }
                 });
             }
             if terminal {
@@ -182,7 +204,7 @@ mod unix {
     struct SharedTerminals(ClientServices);
 
     impl Terminals for SharedTerminals {
-        type Terminal = <PtyTerminals as Terminals>::Terminal;
+        type Terminal = SharedTerminal;
 
         async fn create(
             &self,
@@ -190,7 +212,47 @@ mod unix {
             request: CreateTerminalRequest,
         ) -> attache::Result<Self::Terminal> {
             let terminals = self.0.read().terminals.clone();
-            terminals.create(cx, request).await
+            let terminal = Arc::new(terminals.create(cx, request).await?);
+            if let Some(outputs) = &self.0.terminal_outputs {
+                // Weak: a terminal that the agent releases is not kept for the keyboard.
+                let typed = Arc::downgrade(&terminal);
+                let input = move |bytes: &[u8]| {
+                    typed
+                        .upgrade()
+                        .is_some_and(|terminal| terminal.input(bytes).is_ok_and(|n| n == bytes.len()))
+                };
+                outputs.attach(terminal.number(), Arc::new(input));
+            }
+            Ok(SharedTerminal(terminal))
+        }
+    }
+
+    /// A terminal of the agent that the user can type into.
+    pub(crate) struct SharedTerminal(Arc<PtyTerminal>);
+
+    impl Terminal for SharedTerminal {
+        fn output(&self) -> impl Future<Output = attache::Result<TerminalOutputResponse>> + Send {
+            self.0.output()
+        }
+
+        fn wait_for_exit(&self) -> impl Future<Output = attache::Result<TerminalExitStatus>> + Send {
+            self.0.wait_for_exit()
+        }
+
+        fn kill(&self) -> impl Future<Output = attache::Result<()>> + Send {
+            self.0.kill()
+        }
+
+        fn release(&self) -> impl Future<Output = attache::Result<()>> + Send {
+            self.0.release()
+        }
+
+        fn output_bytes(&self) -> usize {
+            self.0.output_bytes()
+        }
+
+        fn named(&self, id: &TerminalId) {
+            self.0.named(id);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Output of commands in client terminals: the last lines are kept, the rest is counted.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 
 use attache::client::TerminalChange;
@@ -27,7 +28,21 @@ pub(crate) struct TerminalOutputs(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     outputs: Mutex<Outputs>,
+    inputs: Mutex<Inputs>,
     changed: Notify,
+}
+
+/// Writes typed bytes to a command; returns whether it takes them.
+type Input = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+
+/// The commands that can be typed into.
+#[derive(Default)]
+struct Inputs(HashMap<u64, Input>);
+
+impl fmt::Debug for Inputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 #[cfg_attr(not(unix), allow(dead_code, reason = "terminals are provided on Unix only"))]
@@ -46,6 +61,25 @@ impl TerminalOutputs {
         self.change(number, |output| command.clone_into(&mut output.command));
     }
 
+    /// It can be typed into.
+    pub(crate) fn attach(&self, number: u64, input: Input) {
+        self.0.inputs.lock().0.insert(number, input);
+    }
+
+    /// The newest command that runs and can be typed into.
+    pub(crate) fn running(&self) -> Option<(u64, String)> {
+        let outputs = self.lock();
+        let inputs = self.0.inputs.lock();
+        let runs = |output: &&TerminalOutput| !output.ended && inputs.0.contains_key(&output.number);
+        outputs.0.iter().rev().find(runs).map(|output| (output.number, output.command.clone()))
+    }
+
+    /// Types into a command. Returns `false` if it has ended, or does not read.
+    pub(crate) fn typed(&self, number: u64, bytes: &[u8]) -> bool {
+        let input = self.0.inputs.lock().0.get(&number).cloned();
+        input.is_some_and(|input| input(bytes))
+    }
+
     /// The agent knows it by this id.
     pub(crate) fn named(&self, number: u64, id: &str) {
         self.change(number, |output| output.id = Some(id.to_owned()));
@@ -58,6 +92,7 @@ impl TerminalOutputs {
 
     /// It ended; `how` is nothing if it ended well.
     pub(crate) fn ended(&self, number: u64, how: Option<String>) {
+        self.0.inputs.lock().0.remove(&number);
         self.change(number, |output| {
             output.ended = true;
             output.how = how;
@@ -76,7 +111,7 @@ impl TerminalOutputs {
         });
         let output = outputs.open(number);
         output.id = Some(terminal.id.as_str().to_owned());
-        // A tool call shows it, or nobody does: it is not a command of this program.
+        // Its tool call shows it: it is not a command of this program.
         output.shown = true;
         if let Some(command) = &terminal.command {
             output.command.clone_from(command);
@@ -96,11 +131,7 @@ impl TerminalOutputs {
         output.push(&text);
         if let Some(status) = &terminal.exit_status {
             output.ended = true;
-            output.how = match (status.exit_code, &status.signal) {
-                (Some(0), _) | (None, None) => None,
-                (Some(code), _) => Some(format!("exit code {code}")),
-                (None, Some(signal)) => Some(format!("ended by {signal}")),
-            };
+            output.how = failure_text(status.exit_code, status.signal.as_deref());
         }
         drop(outputs);
         self.0.changed.notify_one();
@@ -115,12 +146,8 @@ impl TerminalOutputs {
             Event::Named { number, id } => self.named(number, id.as_str()),
             Event::Output { number, text } => self.printed(number, text),
             Event::Ended { number, status } => {
-                let how = match (status.exit_code, &status.signal) {
-                    (Some(0), _) | (None, None) => None,
-                    (Some(code), _) => Some(format!("exit code {code}")),
-                    (None, Some(signal)) => Some(format!("ended by {signal}")),
-                };
-                self.ended(number, how);
+                let code = status.exit_code.map(i64::from);
+                self.ended(number, failure_text(code, status.signal.as_deref()));
             }
             _ => {}
         }
@@ -129,6 +156,15 @@ impl TerminalOutputs {
     /// Waits until something has changed.
     pub(crate) async fn changed(&self) {
         self.0.changed.notified().await;
+    }
+}
+
+/// The text of an exit status; `None` for success and for an unknown one.
+fn failure_text(exit_code: Option<i64>, signal: Option<&str>) -> Option<String> {
+    match (exit_code, signal) {
+        (Some(0), _) | (None, None) => None,
+        (Some(code), _) => Some(format!("exit code {code}")),
+        (None, Some(signal)) => Some(format!("ended by {signal}")),
     }
 }
 
@@ -205,7 +241,7 @@ fn decoded(bytes: &[u8]) -> (String, Vec<u8>) {
     (String::from_utf8_lossy(text).into_owned(), rest.to_vec())
 }
 
-/// What is left of a line after carriage returns, as a terminal shows progress bars.
+/// The visible part of a line after carriage returns, as a terminal shows progress bars.
 fn overwritten(line: &str) -> &str {
     let line = line.trim_end_matches('\r');
     line.rfind('\r').and_then(|at| line.get(at + 1..)).unwrap_or(line)

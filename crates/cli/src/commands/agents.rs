@@ -10,6 +10,7 @@ use crate::config::Source;
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::output::Format;
+use crate::versions;
 
 /// An agent as it is listed.
 struct Row {
@@ -20,9 +21,12 @@ struct Row {
     /// Where its program is, if it is installed.
     found: Option<PathBuf>,
     install: &'static str,
+    /// The newest version of the protocol that it speaks, if it is known.
+    version: Option<u16>,
 }
 
 fn rows(cx: &Cx) -> Vec<Row> {
+    let versions = versions::file(&cx.paths);
     let configured = cx.config.agents.iter().filter_map(|(name, setting)| {
         let spec = cx.config.resolve_agent(name).ok()?;
         Some(Row {
@@ -32,6 +36,7 @@ fn rows(cx: &Cx) -> Vec<Row> {
             source: if matches!(setting.source, Source::Registry(_)) { "registry" } else { "config" },
             found: spec.program().map_or_else(|| Some(PathBuf::new()), on_path),
             install: "",
+            version: versions::known(&versions, &spec),
         })
     });
     let known = BUILTIN.iter().filter(|agent| !cx.config.agents.contains_key(agent.name)).map(|agent| {
@@ -43,6 +48,7 @@ fn rows(cx: &Cx) -> Vec<Row> {
             source: "builtin",
             found: spec.program().and_then(on_path),
             install: agent.install,
+            version: versions::known(&versions, &spec),
         }
     });
     configured.chain(known).collect()
@@ -66,6 +72,7 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
                         "installed": row.found.is_some(),
                         "path": row.found.as_ref().filter(|path| !path.as_os_str().is_empty()),
                         "default": row.name == default,
+                        "protocolVersion": row.version,
                     })
                 })
                 .collect();
@@ -83,7 +90,10 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
             for row in &shown {
                 let mark = if row.name == default { '*' } else { ' ' };
                 let state = match (&row.found, row.source) {
-                    (Some(_), source) => source.to_owned(),
+                    (Some(_), source) => match row.version {
+                        Some(version) => format!("{source}, protocol {version}"),
+                        None => source.to_owned(),
+                    },
                     (None, _) if row.install.is_empty() => "not installed".to_owned(),
                     (None, _) => format!("not installed: {}", row.install),
                 };

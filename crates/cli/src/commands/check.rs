@@ -1,65 +1,98 @@
-//! `attache check`: judges an agent, a client or a recording by the rules of the protocol.
+//! `attache check`: judges an agent, a server, a client or a recording by the rules of the protocol.
 //!
 //! The judging is in the crate `attache-check`; here the command line becomes its options and its report is printed or written.
 
 mod bridge;
 mod progress;
+mod repeat;
+mod server;
 
 pub(crate) use bridge::{bridge, login};
+pub(crate) use server::server;
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
+use attache_check::model::{self, FakeModel, KnownAgent};
 use attache_check::prompts::PromptKind;
 use attache_check::report::{self, Emphasis, Look};
 use attache_check::run::{self, Conclusion, Options, Report};
-use attache_check::target::{Action, Process, Program};
-use attache_check::{Role, Target, Tier, Trace, Version, rules};
+use attache_check::target::{Action, Listening, Process, Program};
+use attache_check::{Baseline, Role, Target, Tier, Trace, Transport, Version, rules};
 use attache_conn::private;
 use attache_host::secrets::{Mask, is_secret_name};
 
 use crate::agents::Address;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Kind, Result};
-use crate::runtime::{interrupted, runtime};
+use crate::runtime::{Interrupts, runtime};
 use attache_term::render::style::{Colour, Line, Style};
 use progress::Progress;
 
+/// The transport of programs.
+const STDIO: [Transport; 1] = [Transport::Stdio];
+
 /// `attache check agent -- CMD…`
 pub(crate) fn agent(cx: &Cx) -> Result<()> {
-    let options = options(cx, Role::Agent)?;
-    if asked_something_else(cx, Role::Agent)? {
+    let mut options = options(cx, Role::Agent, &STDIO)?;
+    if asked_something_else(cx, &options)? {
         return Ok(());
     }
-    let target = agent_process(cx)?;
+    let command = agent_command(cx)?;
+    // Lives as long as the run.
+    let model = cx.flags.check.fake_model.then(|| FakeModel::start(None)).transpose();
+    let model = model.context("the scripted model")?;
+    let settings = model.as_ref().map(|model| model.environment(&command.words)).transpose();
+    let settings = settings.context("the settings for the scripted model")?.unwrap_or_default();
+    if model.is_some() && cx.flags.check.jobs.is_none() {
+        let is_alone = KnownAgent::of_command(&command.words).is_some_and(|agent| agent.alone);
+        options.jobs = if is_alone { 1 } else { options.jobs };
+    }
+    let target = Process::new(command.words).envs(command.env).envs(settings).envs(environment(cx)?);
     judge(cx, &target, &options)
 }
 
-/// `attache check client -- CMD… {agent} …`
+/// `attache check client -- CMD… {agent} …`, or with `--listen` `-- CMD… {url} …`
 pub(crate) fn client(cx: &Cx) -> Result<()> {
-    let options = options(cx, Role::Client)?;
-    if asked_something_else(cx, Role::Client)? {
+    let transport = match cx.flags.check.listen.as_deref() {
+        Some("ws") => Transport::WebSocket,
+        Some(_) => Transport::Http,
+        None => Transport::Stdio,
+    };
+    let options = options(cx, Role::Client, &[transport])?;
+    if asked_something_else(cx, &options)? {
         return Ok(());
     }
-    let command = cx.args.words.clone();
+    let command = from_here(cx, cx.args.words.clone());
+    let mut actions = BTreeMap::new();
+    for action in &cx.flags.check.actions {
+        let (name, how) = pair("action", "NAME=COMMAND", action)?;
+        let action = match self::action(how)? {
+            Action::Command(words) => Action::Command(from_here(cx, words)),
+            signal => signal,
+        };
+        actions.insert(name.to_owned(), action);
+    }
+    if transport != Transport::Stdio {
+        if command.is_empty() {
+            return Err(Failure::usage("`attache check client` needs a command")
+                .hint("attache check client --listen ws -- my-client --agent {url} {prompt}"));
+        }
+        return judge(cx, &Listening { command, actions, transport }, &options);
+    }
     let has_hole = |words: &[String]| words.iter().any(|word| word.contains("{agent"));
     if !has_hole(&command) {
         return Err(Failure::usage("the client's command has no {agent} to start the checker with")
             .hint("attache check client -- my-client --agent {agent} {prompt}"));
     }
     let program = std::env::current_exe().context("the path of this program")?;
-    let mut actions = BTreeMap::new();
-    for action in &cx.flags.check.actions {
-        let (name, how) = pair("action", "NAME=COMMAND", action)?;
-        actions.insert(name.to_owned(), self::action(how)?);
-    }
     let target = Program {
         command,
         bridge: vec![program.to_string_lossy().into_owned(), "check-bridge".to_owned()],
         actions,
-        patience: options.deadline * 3,
+        patience: options.startup(),
     };
     judge(cx, &target, &options)
 }
@@ -67,8 +100,8 @@ pub(crate) fn client(cx: &Cx) -> Result<()> {
 /// `attache check trace FILE`
 pub(crate) fn trace(cx: &Cx) -> Result<()> {
     let role = cx.flags.check.party.as_deref().and_then(Role::of);
-    let options = options(cx, role.unwrap_or(Role::Agent))?;
-    if asked_something_else(cx, Role::Agent)? {
+    let options = options(cx, role.unwrap_or(Role::Agent), &STDIO)?;
+    if asked_something_else(cx, &options)? {
         return Ok(());
     }
     let Some(path) = cx.args.word(0) else {
@@ -79,11 +112,11 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
     let file = File::open(path).map_err(|error| Failure::usage(format_args!("{path}: {error}")))?;
     let trace =
         Trace::read(BufReader::new(file)).map_err(|error| Failure::usage(format_args!("{path}: {error}")))?;
-    finish(cx, &run::judge_trace(trace, role, &options))
+    finish(cx, run::judge_trace(trace, role, &options))
 }
 
 /// `--explain` and `--list` say something and run nothing.
-fn asked_something_else(cx: &Cx, role: Role) -> Result<bool> {
+fn asked_something_else(cx: &Cx, options: &Options) -> Result<bool> {
     if let Some(id) = &cx.flags.check.explain {
         let id = id.to_uppercase();
         let Some(rule) = rules::get(&id) else { return Err(no_rule(&id)) };
@@ -91,7 +124,7 @@ fn asked_something_else(cx: &Cx, role: Role) -> Result<bool> {
         return Ok(true);
     }
     if cx.flags.check.list {
-        print(cx, &report::list(role, version(cx), look(cx)));
+        print(cx, &report::list(options.role, options.version, &options.transports, look(cx)));
         return Ok(true);
     }
     Ok(false)
@@ -119,17 +152,17 @@ fn judge(cx: &Cx, target: &dyn Target, options: &Options) -> Result<()> {
     let mut line = Progress::new(cx);
     let mut show = |progress: run::Progress<'_>| line.show(&progress);
     let report = runtime(async {
-        tokio::select! {
-            report = run::run(target, options, &mut show) => Ok(report),
-            () = interrupted() => Err(Failure::interrupted()),
-        }
+        let mut interrupts = Interrupts::new();
+        Ok(run::run_until(target, options, interrupts.next(), &mut show).await)
     });
     line.clear();
-    finish(cx, &report?)
+    finish(cx, report?)
 }
 
 /// Writes what was asked for; the exit code is 0 if all is well, 1 if not, 2 if there was nothing to judge.
-fn finish(cx: &Cx, report: &Report) -> Result<()> {
+fn finish(cx: &Cx, mut report: Report) -> Result<()> {
+    let fixed = baseline(cx)?.map(|baseline| baseline.apply(&mut report)).unwrap_or_default();
+    let report = &report;
     let mask = mask(cx)?;
     let file = |format: &str| {
         let text = rendered(report, format, look(cx))?;
@@ -154,18 +187,47 @@ fn finish(cx: &Cx, report: &Report) -> Result<()> {
         None => cx.output.print(&rendered(report, format, look(cx))?),
     }
     let kind = match &report.conclusion {
-        Conclusion::Conformant => return Ok(()),
-        Conclusion::NotConformant => Kind::Runtime,
+        _ if report.interrupted.is_some() => Kind::Interrupted,
         Conclusion::CouldNotRun(_) => Kind::Usage,
+        _ if report.broken().any(|outcome| !outcome.known) => Kind::Runtime,
+        _ => return content(cx, report, &fixed),
     };
     let mut failure = Failure::new(kind, "see the report");
     failure.shown = true;
     Err(failure)
 }
 
+/// What else the user wants of a run in which nothing unknown was broken.
+fn content(cx: &Cx, report: &Report, fixed: &[&str]) -> Result<()> {
+    if !fixed.is_empty() {
+        let list = fixed.join(", ");
+        return Err(Failure::runtime(format_args!("the baseline lists rules that are kept: {list}"))
+            .hint("delete their lines"));
+    }
+    let mandatory = report.mandatory();
+    match cx.flags.check.require_coverage {
+        Some(wanted) if mandatory.percent() < wanted => Err(Failure::runtime(format_args!(
+            "{} % of the mandatory rules were seen, and --require-coverage asks for {wanted} %",
+            mandatory.percent()
+        ))
+        .hint("-v says of each rule why it was not seen; --prompt and --action help")),
+        _ => Ok(()),
+    }
+}
+
+/// The failures that are known.
+fn baseline(cx: &Cx) -> Result<Option<Baseline>> {
+    let Some(path) = &cx.flags.check.baseline else { return Ok(None) };
+    let failed = |why: &dyn std::fmt::Display| {
+        Failure::usage(format_args!("the baseline {path} cannot be used: {why}"))
+    };
+    let text = std::fs::read_to_string(cx.cwd.join(path)).map_err(|error| failed(&error))?;
+    Baseline::parse(&text).map(Some).map_err(|why| failed(&why))
+}
+
 /// The reports that are wanted, each a format and a file.
 fn wanted_reports(cx: &Cx) -> Result<Vec<(&str, &str)>> {
-    let formats = ["text", "json", "junit", "html"];
+    let formats = ["text", "json", "junit", "html", "badge", "baseline"];
     let mut wanted = Vec::new();
     for text in &cx.flags.check.reports {
         let (format, path) = pair("report", "FORMAT=FILE", text)?;
@@ -187,7 +249,8 @@ fn written(path: &str, text: &str) -> Result<()> {
 /// Keys that the agent under test may repeat do not belong into files.
 fn mask(cx: &Cx) -> Result<Mask> {
     let given = environment(cx)?.into_iter().filter(|(name, _)| is_secret_name(name)).map(|(_, value)| value);
-    Ok(Mask::from_env().with(given).with(crate::credentials::secrets(&cx.paths)))
+    let token = server::token(cx)?;
+    Ok(Mask::from_env().with(given).with(token).with(crate::credentials::secrets(&cx.paths)))
 }
 
 fn write_traces(report: &Report, dir: &Path, mask: &Mask) -> Result<()> {
@@ -214,6 +277,8 @@ fn rendered(report: &Report, format: &str, look: Look) -> Result<String> {
         "json" => format!("{}\n", report::json(report)),
         "junit" => report::junit(report),
         "html" => report::html(report),
+        "badge" => report::badge(report),
+        "baseline" => Baseline::text(report),
         other => {
             return Err(Failure::usage(format_args!("a report is text, json, junit or html, not `{other}`")));
         }
@@ -240,11 +305,13 @@ fn print(cx: &Cx, lines: &[report::Line]) {
     cx.output.rows(&lines.iter().map(styled).collect::<Vec<_>>());
 }
 
-fn options(cx: &Cx, role: Role) -> Result<Options> {
+fn options(cx: &Cx, role: Role, transports: &[Transport]) -> Result<Options> {
     // Checked before a run that takes minutes.
     wanted_reports(cx)?;
+    baseline(cx)?;
     let mut options = Options::new(role);
     options.version = version(cx);
+    options.transports = transports.to_vec();
     for list in &cx.flags.check.only {
         for id in list.split(',').map(str::trim).filter(|id| !id.is_empty()) {
             let id = id.to_uppercase();
@@ -253,7 +320,9 @@ fn options(cx: &Cx, role: Role) -> Result<Options> {
         }
     }
     let scenarios = attache_check::scenarios(role);
-    let of_version = scenarios.iter().filter(|scenario| scenario.versions.contains(&options.version));
+    let of_version = scenarios
+        .iter()
+        .filter(|scenario| scenario.versions.contains(&options.version) && scenario.is_over(transports));
     let known: Vec<&str> = of_version.map(|scenario| scenario.name).collect();
     for name in &cx.flags.check.scenarios {
         if !known.contains(&name.as_str()) {
@@ -269,6 +338,9 @@ fn options(cx: &Cx, role: Role) -> Result<Options> {
         let tier = Tier::of(name).ok_or_else(|| Failure::usage(format_args!("no tier `{name}`")))?;
         options.tiers.push(tier);
     }
+    if cx.flags.check.fake_model {
+        model::prompts(&mut options.prompts);
+    }
     for prompt in &cx.flags.check.prompts {
         let (kind, text) = pair("prompt", "KIND=TEXT", prompt)?;
         let Some(kind) = PromptKind::of(kind) else {
@@ -278,9 +350,13 @@ fn options(cx: &Cx, role: Role) -> Result<Options> {
         options.prompts.set(kind, text);
     }
     options.login = cx.flags.check.login.clone();
+    options.sessions = cx.flags.check.sessions.unwrap_or(options.sessions);
+    options.session_dir = cx.flags.check.session_dir.clone().map(Into::into);
     // A scenario that was named is wanted, also if it is an unkind one.
     options.faults = cx.flags.check.faults || !options.scenarios.is_empty();
     options.deadline = cx.flags.check.deadline.unwrap_or(options.deadline);
+    options.startup_deadline = cx.flags.check.startup_deadline;
+    options.repeat = repeat::of(std::env::args());
     options.jobs = cx.flags.check.jobs.unwrap_or(options.jobs);
     Ok(options)
 }
@@ -290,8 +366,14 @@ fn pair<'a>(flag: &str, form: &str, text: &'a str) -> Result<(&'a str, &'a str)>
     found.ok_or_else(|| Failure::usage(format_args!("--{flag} is {form}, not `{text}`")))
 }
 
+/// How an agent is started.
+struct AgentCommand {
+    words: Vec<String>,
+    env: Vec<(String, String)>,
+}
+
 /// The agent to start: the words after `--`, or an agent that is known here.
-fn agent_process(cx: &Cx) -> Result<Process> {
+fn agent_command(cx: &Cx) -> Result<AgentCommand> {
     let words = &cx.args.words;
     let spec = match words.as_slice() {
         [] if cx.args.agent.is_none() && cx.flags.agent.is_none() => {
@@ -300,16 +382,23 @@ fn agent_process(cx: &Cx) -> Result<Process> {
         }
         [] => cx.agent()?,
         [name] => cx.config.resolve_agent(name)?,
-        [command, args @ ..] => {
-            return Ok(Process::new([command.clone()].into_iter().chain(args.iter().cloned()).collect())
-                .envs(environment(cx)?));
-        }
+        words => return Ok(AgentCommand { words: words.to_vec(), env: Vec::new() }),
     };
     let Address::Command { command, args } = &spec.address else {
         return Err(Failure::usage("only agents that run as a program can be checked"));
     };
     let command: Vec<String> = [command].into_iter().chain(args).cloned().collect();
-    Ok(Process::new(command).envs(spec.env.iter().cloned()).envs(environment(cx)?))
+    Ok(AgentCommand { words: command, env: spec.env.clone() })
+}
+
+/// A client runs in a directory of its scenario. A program that is named by a path is the one that the user sees from here.
+fn from_here(cx: &Cx, mut words: Vec<String>) -> Vec<String> {
+    if let Some(program) = words.first_mut()
+        && program.contains('/')
+    {
+        *program = cx.cwd.join(&*program).to_string_lossy().into_owned();
+    }
+    words
 }
 
 fn environment(cx: &Cx) -> Result<Vec<(String, String)>> {

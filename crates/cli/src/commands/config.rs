@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use attache_host::secrets::is_secret_name;
 use attache_host::trust::TrustStore;
 use serde_json::{Map, Value, json};
 
 use crate::config::{
-    Config, GUARDED_TABLES, KEYS, Kind, PROJECT_FILE, edit, load, parse_value, to_json, wrong,
+    Config, GUARDED_TABLES, KEYS, Kind, PROJECT_FILE, Source, load, parse_value, remove_setting, to_json,
+    write_file, write_setting,
 };
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::Format;
-use crate::paths::replace;
 
 /// Prints every setting with its value and source.
 pub(crate) fn show(cx: &Cx) -> Result<()> {
@@ -96,7 +96,7 @@ pub(crate) fn init(cx: &Cx) -> Result<()> {
     let path = if project { cx.cwd.join(PROJECT_FILE) } else { cx.config.user_file.clone() };
     let created = !path.exists();
     if created {
-        write(&path, &template(project), project)?;
+        write_file(&path, &template(project), project)?;
         if project {
             keep_trust(cx)?;
         }
@@ -140,12 +140,7 @@ pub(crate) fn set(cx: &Cx) -> Result<()> {
         "permission_policy" => json!(crate::run::check_policy(text, &cx.cwd)?).to_string(),
         _ => literal(key, text)?,
     };
-    let before = fs::read_to_string(&path).unwrap_or_default();
-    if before.parse::<toml::Table>().is_err() {
-        return Err(wrong(&path, "this is not valid TOML; fix it first"));
-    }
-    let after = edit(&before, key, &value)?;
-    write(&path, &after, project)?;
+    write_setting(&path, key, &value, project)?;
     if project {
         keep_trust(cx)?;
     }
@@ -166,12 +161,7 @@ fn literal(key: &str, text: &str) -> Result<String> {
     let table = key.split('.').next().unwrap_or_default();
     let dotted = key.contains('.') && key.split('.').all(|part| !part.is_empty());
     if !dotted || !plain(key) {
-        let near = crate::args::nearest(key, KEYS.iter().map(|key| key.name));
-        let failure = Failure::usage(format_args!("there is no setting `{key}`"));
-        return Err(match near {
-            Some(near) => failure.hint(format!("did you mean `{near}`?")),
-            None => failure.hint("`attache config show` lists the settings"),
-        });
+        return Err(unknown(key));
     }
     let structured =
         text.starts_with(['[', '{', '"']) && format!("v = {text}").parse::<toml::Table>().is_ok();
@@ -180,14 +170,111 @@ fn literal(key: &str, text: &str) -> Result<String> {
     Ok(if structured || number || yes { text.to_owned() } else { json!(text).to_string() })
 }
 
-fn plain(key: &str) -> bool {
-    key.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-'))
+fn unknown(key: &str) -> Failure {
+    let failure = Failure::usage(format_args!("there is no setting `{key}`"));
+    match crate::args::nearest(key, KEYS.iter().map(|key| key.name)) {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("`attache config show` lists the settings"),
+    }
 }
 
-fn write(path: &Path, text: &str, project: bool) -> Result<()> {
-    // The user's file may hold credentials and is private; the project's belongs to the repository.
-    let written = if project { fs::write(path, text) } else { replace(path, text.as_bytes()) };
-    written.context(path.display())
+/// Prints the value of a setting that holds.
+pub(crate) fn get(cx: &Cx) -> Result<()> {
+    let key = cx.args.word(0).unwrap_or_default();
+    let config = &cx.config;
+    let found = match KEYS.iter().find(|known| known.name == key) {
+        Some(known) => config.setting(known).map(|setting| (&setting.value, &setting.source)),
+        None => inner(config, key)?,
+    };
+    let Some((value, source)) = found else {
+        return Err(Failure::runtime(format_args!("`{key}` is not set")));
+    };
+    match (cx.output.format, value.as_str()) {
+        (Format::Json, _) => {
+            cx.output.json(&json!({ "key": key, "value": to_json(value), "source": source.to_string() }));
+        }
+        (_, Some(text)) => cx.output.row(text),
+        (_, None) => cx.output.row(to_json(value)),
+    }
+    Ok(())
+}
+
+/// The value of a key in a table, for example `agents.mine.command`.
+fn inner<'c>(config: &'c Config, key: &str) -> Result<Option<(&'c toml::Value, &'c Source)>> {
+    let parts: Vec<&str> = key.split('.').collect();
+    let is_secret = |part: &&str| {
+        let plain = part.to_ascii_lowercase();
+        is_secret_name(part)
+            || ["env", "headers"].contains(&&*plain)
+            || ["key", "token"].iter().any(|word| plain.contains(word))
+    };
+    if parts.first() == Some(&"auth") || parts.iter().any(is_secret) {
+        return Err(Failure::usage(format_args!("`{key}` may be a credential, which is never shown")));
+    }
+    let (setting, rest) = match parts.as_slice() {
+        ["agents", name, rest @ ..] => (config.agents.get(*name), rest),
+        [table, rest @ ..] if !rest.is_empty() => (config.tables.get(*table), rest),
+        _ => return Err(unknown(key)),
+    };
+    let Some(setting) = setting else { return Ok(None) };
+    let value = rest.iter().try_fold(&setting.value, |value, part| value.get(part));
+    match value {
+        Some(toml::Value::Table(table)) => {
+            let keys: Vec<&str> = table.keys().map(String::as_str).collect();
+            Err(Failure::usage(format_args!("`{key}` is a table; its keys: {}", keys.join(", "))))
+        }
+        value => Ok(value.map(|value| (value, &setting.source))),
+    }
+}
+
+/// Removes one value.
+pub(crate) fn unset(cx: &Cx) -> Result<()> {
+    let project = cx.flags.project;
+    let path = if project { &cx.config.project_file } else { &cx.config.user_file };
+    let key = cx.args.word(0).unwrap_or_default();
+    if !remove_setting(path, key, project)? {
+        return Err(Failure::runtime(format_args!("`{key}` is not set in {}", path.display())));
+    }
+    if project {
+        keep_trust(cx)?;
+    }
+    match cx.output.format {
+        Format::Json => cx.output.json(&json!({ "action": "config_removed", "path": path, "key": key })),
+        Format::Quiet => {}
+        Format::Text => cx.output.line(format_args!("{key} removed from {}", path.display())),
+    }
+    Ok(())
+}
+
+/// Opens a settings file in the user's editor and reports what is wrong with it afterwards.
+pub(crate) fn edit(cx: &Cx) -> Result<()> {
+    let project = cx.flags.project;
+    let path = if project { &cx.config.project_file } else { &cx.config.user_file };
+    if !path.exists() {
+        write_file(path, &template(project), project)?;
+    }
+    let status = crate::runtime::editor(path).status().context("cannot start the editor; set $EDITOR")?;
+    if !status.success() {
+        return Err(Failure::runtime(format_args!("the editor failed ({status})")));
+    }
+    let again = format!("attache config edit{}", if project { " --project" } else { "" });
+    let now = load(&cx.paths, &cx.cwd, None).map_err(|failure| failure.hint(again))?;
+    if project {
+        keep_trust(cx)?;
+    }
+    for warning in &now.warnings {
+        cx.output.note(warning);
+    }
+    match cx.output.format {
+        Format::Json => cx.output.json(&json!({ "action": "config_edited", "path": path })),
+        Format::Quiet => {}
+        Format::Text => cx.output.line(format_args!("{} is valid", path.display())),
+    }
+    Ok(())
+}
+
+fn plain(key: &str) -> bool {
+    key.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-'))
 }
 
 /// Prints the paths of the files.

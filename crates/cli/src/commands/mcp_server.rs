@@ -11,13 +11,13 @@ use crate::error::{Failure, Result};
 use crate::mcp_server::{Asking, Toolbox, forward, serve};
 use crate::output::Relay;
 use crate::run::Permits;
-use crate::runtime::{interrupted, runtime};
+use crate::runtime::{runtime, until_interrupted};
 
 /// Serves one client on standard input and output, with the policy of the settings and flags; or forwards to the server of
 /// a session.
 pub(crate) fn mcp_server(cx: &Cx) -> Result<()> {
     if let Some(socket) = &cx.flags.mcp_server.connect {
-        return until_interrupted(forward(Path::new(socket)));
+        return runtime(until_interrupted(forward(Path::new(socket))));
     }
     cx.warn();
     let mut roots = vec![cx.cwd.clone()];
@@ -31,22 +31,12 @@ pub(crate) fn mcp_server(cx: &Cx) -> Result<()> {
     // Questions go to the client, so nothing arrives here.
     let (services, _) = ClientServices::new(policy, sandbox);
     let tools = Toolbox::new(services, roots, Asking::Client).only(settings.fs, settings.terminal);
-    until_interrupted(async {
+    runtime(until_interrupted(async {
         let link = match cx.output.stdout.terminal {
             // A person at a terminal sees foreign text as it may be shown.
             true => Link::from_io(tokio::io::stdin(), Relay::stdout()),
             false => Link::stdio(),
         };
         serve(link, tools).await.map_err(Failure::runtime)
-    })
-}
-
-/// Runs a server until its client or a signal ends it. Its commands end with it.
-fn until_interrupted(work: impl Future<Output = Result<()>>) -> Result<()> {
-    runtime(async {
-        tokio::select! {
-            result = work => result,
-            () = interrupted() => Err(Failure::interrupted()),
-        }
-    })
+    }))
 }

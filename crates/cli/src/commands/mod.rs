@@ -7,9 +7,13 @@ pub(crate) mod config;
 #[cfg(unix)]
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod hub;
 pub(crate) mod import;
 #[cfg(unix)]
 pub(crate) mod mcp_server;
 pub(crate) mod permissions;
 pub(crate) mod recordings;
 pub(crate) mod registry;
+pub(crate) mod serve;
+pub(crate) mod token;
+pub(crate) mod top;

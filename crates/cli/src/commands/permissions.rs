@@ -56,11 +56,14 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
             cx.output.line("no permissions are remembered")
         }
         _ => {
-            for Row { number, project, agent, allow, scope, at } in &rows {
-                let effect = if *allow { "always" } else { "never" };
-                let project = if cx.flags.all { format!("\t{}", project.display()) } else { String::new() };
-                cx.output.line(format_args!("{number}\t{effect}: {scope}\t{agent}\t{at}{project}"));
-            }
+            let cells = |row: &Row<'_>| {
+                let effect = if row.allow { "always" } else { "never" };
+                let (scope, at) = (format!("{effect}: {}", row.scope), cx.output.when(&row.at));
+                let mut cells = vec![row.number.to_string(), scope, row.agent.clone(), at];
+                cells.extend(cx.flags.all.then(|| row.project.display().to_string()));
+                cells
+            };
+            cx.output.columns(&rows.iter().map(cells).collect::<Vec<_>>());
         }
     }
     Ok(())

@@ -183,8 +183,12 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
             report::escape(&show::summary(&trace)),
             sequence(&trace, &[], "e")
         );
-        return private::write(&cx.cwd.join(path), page(&title, &body).as_bytes())
-            .context("cannot write the page");
+        private::write(&cx.cwd.join(path), page(&title, &body).as_bytes())
+            .context("cannot write the page")?;
+        if cx.output.format == Format::Text {
+            cx.output.line(format_args!("saved in {path}"));
+        }
+        return Ok(());
     }
     if by_line || cx.output.format == Format::Json {
         trace.entries.iter().for_each(|entry| lines.show(entry));

@@ -1,8 +1,54 @@
 //! Changes one value in a TOML text and keeps the rest, including comments and order.
 
+use std::fs;
+use std::path::Path;
+
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
-use crate::error::{Failure, Result};
+use crate::error::{Context as _, Failure, Result};
+use crate::paths::replace;
+
+/// Sets `key` to `value`, which is TOML, in a file of settings, which is created if it is missing.
+pub(crate) fn write_setting(path: &Path, key: &str, value: &str, is_project: bool) -> Result<()> {
+    let before = fs::read_to_string(path).unwrap_or_default();
+    if before.parse::<toml::Table>().is_err() {
+        return Err(super::wrong(path, "this is not valid TOML; fix it first"));
+    }
+    write_file(path, &set(&before, key, value)?, is_project)
+}
+
+/// Removes `key` from a file of settings. Returns whether it was there.
+pub(crate) fn remove_setting(path: &Path, key: &str, is_project: bool) -> Result<bool> {
+    let before = fs::read_to_string(path).unwrap_or_default();
+    let mut document: DocumentMut =
+        before.parse().map_err(|_| super::wrong(path, "this is not valid TOML; fix it first"))?;
+    let was_there = remove(document.as_table_mut(), &key.split('.').collect::<Vec<_>>());
+    if was_there {
+        write_file(path, &document.to_string(), is_project)?;
+    }
+    Ok(was_there)
+}
+
+/// Removes a key, and the tables that are empty then.
+fn remove(table: &mut dyn TableLike, path: &[&str]) -> bool {
+    let (name, inner) = match path {
+        [] => return false,
+        [name] => return table.remove(name).is_some(),
+        [name, inner @ ..] => (name, inner),
+    };
+    let Some(next) = table.get_mut(name).and_then(Item::as_table_like_mut) else { return false };
+    let was_there = remove(next, inner);
+    if was_there && next.is_empty() {
+        table.remove(name);
+    }
+    was_there
+}
+
+/// Writes a file of settings. The user's may hold credentials and is private; the project's belongs to the repository.
+pub(crate) fn write_file(path: &Path, text: &str, is_project: bool) -> Result<()> {
+    let written = if is_project { fs::write(path, text) } else { replace(path, text.as_bytes()) };
+    written.context(path.display())
+}
 
 /// `text` with `key` (dotted: `agents.mine.command`) set to `value`, which is TOML.
 pub(crate) fn set(text: &str, key: &str, value: &str) -> Result<String> {
@@ -54,7 +100,7 @@ fn keep_head_comment(document: &mut DocumentMut, name: &str) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::set;
+    use super::{remove, set};
 
     #[test]
     fn comments_stay_and_values_change() {
@@ -73,6 +119,21 @@ mod tests {
         assert_eq!(set("# mine\n\n# [a]\n", "ttl", "1").unwrap(), "# mine\nttl = 1\n\n# [a]\n");
         let changed = set("# of a\n[agents.a]\ncommand = \"x\"\n", "ttl", "1").unwrap();
         assert_eq!(changed, "ttl = 1\n# of a\n[agents.a]\ncommand = \"x\"\n");
+    }
+
+    #[test]
+    fn values_are_removed_and_the_rest_stays() {
+        let without = |text: &str, key: &str| {
+            let mut document: toml_edit::DocumentMut = text.parse().unwrap();
+            let path: Vec<&str> = key.split('.').collect();
+            remove(document.as_table_mut(), &path).then(|| document.to_string())
+        };
+        let text = "# mine\nttl = 1\ntimeout = 3 # long\n\n[agents.a]\ncommand = \"x\"\n";
+        assert_eq!(without(text, "timeout").unwrap(), "# mine\nttl = 1\n\n[agents.a]\ncommand = \"x\"\n");
+        assert_eq!(without(text, "agents.a.command").unwrap(), "# mine\nttl = 1\ntimeout = 3 # long\n");
+        assert_eq!(without(text, "agents.a").unwrap(), "# mine\nttl = 1\ntimeout = 3 # long\n");
+        assert_eq!(without(text, "agents.b.command"), None);
+        assert_eq!(without(text, "ttl.x"), None);
     }
 
     #[test]

@@ -96,7 +96,7 @@ keys! {
     AUTH_POLICY auth_policy: Kind::OneOf(&["skip", "fail"]), Some("skip"), Free, Some(|flags| &flags.auth_policy) =>
         "Without credentials: skip, or fail";
     PROTOCOL protocol: Kind::OneOf(&["1", "2", "auto"]), None, Free, Some(|flags| &flags.protocol) =>
-        "The version of the protocol to speak: 1, 2, or auto for the newest that the agent speaks (unset: auto for agents with a name, 1 for command lines)";
+        "The version of the protocol to speak: 1, 2, or auto for the newest that the agent speaks (unset: auto for agents with a name; command lines are asked for 1 first)";
     EXEC exec: Kind::Yes, Some("true"), Narrow, None =>
         "Whether prompts may be sent without a session: exec, compare, piped in";
     FS fs: Kind::Yes, Some("true"), Narrow, None => "Whether files are provided to the agent";
@@ -105,6 +105,14 @@ keys! {
         "Whether agents of version 2, which has no files and terminals of clients, get them as an MCP server";
     SANDBOX sandbox: Kind::Yes, Some("false"), Consent, None =>
         "Whether commands that an agent runs in terminals of the client are sandboxed";
+    DIAGNOSTICS diagnostics: Kind::Text, None, Consent, None =>
+        "A command line that attache's own agent runs after edits, such as cargo check -q; the model gets its output if it fails";
+    HOOK_BEFORE_TOOL hook_before_tool: Kind::Text, None, Consent, None =>
+        "A command line that attache's own agent runs before each tool call that may change something; if it fails the call is not run";
+    HOOK_AFTER_TOOL hook_after_tool: Kind::Text, None, Consent, None =>
+        "A command line that attache's own agent runs after such a call; the model gets its output if it fails";
+    HOOK_TURN_END hook_turn_end: Kind::Text, None, Consent, None =>
+        "A command line that attache's own agent runs when a turn ends; if it fails the model gets its output and continues";
     TIMEOUT timeout: SECONDS, None, Narrow, Some(|flags| &flags.timeout) =>
         "Seconds that the agent may take to answer";
     MAX_TURNS max_turns: Kind::Count { least: 1, most: 1_000_000_000 }, None, Narrow, Some(|flags| &flags.max_turns) =>
@@ -124,6 +132,13 @@ keys! {
     START_TIMEOUT start_timeout: SECONDS, Some("60"), Free, None => "Seconds that an agent may take to start";
     CANCEL_TIMEOUT cancel_timeout: SECONDS, Some("10"), Free, None =>
         "Seconds that a cancelled agent may take to end its turn";
+    NOTIFY notify: Kind::OneOf(&["auto", "bell", "osc9", "osc777", "off"]), Some("auto"), Free, None =>
+        "How the chat calls you when it asks or is done: the bell, a notice on the desktop by OSC 9 or OSC 777, auto for the bell and the notice that the terminal knows, or off";
+    NOTIFY_AFTER notify_after: Kind::Number { above: -1e-9, most: LONGEST_TIME }, Some("5"), Free, None =>
+        "Seconds that a turn must take before the chat calls you at its end";
+    CHECKPOINTS checkpoints: Kind::Yes, Some("true"), Narrow, None =>
+        "Whether the chat keeps files as they were before each turn, for /undo";
+    TITLE title: Kind::Yes, Some("true"), Free, None => "Whether the chat sets the title of the window";
     LOG log: Kind::Path, None, Consent, Some(|flags| &flags.log) => "The log file; - is stderr";
 }
 
@@ -138,6 +153,10 @@ pub(crate) const ENVIRONMENT: &[(&str, &str)] = &[
     (
         "ATTACHE_AUTH_METHOD",
         "The credential for the way to authenticate of this name, for an agent with a name or one given by --agent.",
+    ),
+    (
+        "ATTACHE_TOKEN",
+        "The token for an agent at a URL, if it is an agent with a name or one given on the command line.",
     ),
     (
         "ATTACHE_LOG",

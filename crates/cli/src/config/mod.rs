@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-pub(crate) use edit::set as edit;
+pub(crate) use edit::{remove_setting, set as edit, write_file, write_setting};
 #[cfg(unix)]
 pub(crate) use keys::MOST_RETRIES;
 pub(crate) use keys::{ENVIRONMENT, FILES, GUARDED_TABLES, KEYS, Key, Kind};
@@ -204,10 +204,12 @@ impl Config {
             self.ignored.iter().map(|ignored| format!("`{}`", ignored.key)).collect();
         if !project.is_trusted() {
             let count = |kind| project.files.files().iter().filter(|file| file.kind == kind).count();
-            match count(FileKind::Command) {
-                0 => {}
-                1 => parts.push("1 slash command".to_owned()),
-                many => parts.push(format!("{many} slash commands")),
+            for (kind, name) in [(FileKind::Command, "slash command"), (FileKind::Skill, "skill")] {
+                match count(kind) {
+                    0 => {}
+                    1 => parts.push(format!("1 {name}")),
+                    many => parts.push(format!("{many} {name}s")),
+                }
             }
             let instructions =
                 project.files.files().iter().filter(|file| file.kind == FileKind::Instructions);

@@ -22,6 +22,10 @@ pub(crate) struct Settings {
     pub(crate) fs: bool,
     pub(crate) terminal: bool,
     pub(crate) sandbox: bool,
+    pub(crate) diagnostics: Option<String>,
+    pub(crate) hook_before_tool: Option<String>,
+    pub(crate) hook_after_tool: Option<String>,
+    pub(crate) hook_turn_end: Option<String>,
     #[serde(default, deserialize_with = "some_seconds")]
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_turns: Option<u64>,
@@ -35,6 +39,11 @@ pub(crate) struct Settings {
     pub(crate) start_timeout: Duration,
     #[serde(deserialize_with = "seconds")]
     pub(crate) cancel_timeout: Duration,
+    pub(crate) notify: String,
+    #[serde(deserialize_with = "seconds")]
+    pub(crate) notify_after: Duration,
+    pub(crate) checkpoints: bool,
+    pub(crate) title: bool,
     pub(crate) log: Option<String>,
 }
 

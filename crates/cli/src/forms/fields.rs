@@ -12,7 +12,8 @@ pub(super) struct Described {
     pub(super) lines: Vec<String>,
     /// What is asked for. The agent's part of it is quoted.
     pub(super) prompt: String,
-    /// ELIC-13: what is taken if nothing is typed.
+    /// What is taken if nothing is typed.
+    // ELIC-13
     pub(super) default: Option<String>,
 }
 

@@ -80,7 +80,8 @@ async fn tell_foreign(person: &mut impl Person, text: &str) {
     }
 }
 
-/// ELIC-28, ELIC-29: the whole address is shown, and it is opened only when the user says so.
+/// The whole address is shown, and it is opened only when the user says so.
+// ELIC-28, ELIC-29
 async fn visit(person: &mut impl Person, url: &str) -> Outcome {
     tell_foreign(person, url).await;
     for line in page::about(url) {

@@ -11,7 +11,8 @@ pub(crate) fn is_web(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")
 }
 
-/// ELIC-30: the host that an address leads to, and what is odd about it.
+/// The host that an address leads to, and what is odd about it.
+// ELIC-30
 pub(super) fn about(url: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let Some((scheme, rest)) = url.split_once("://") else {

@@ -6,6 +6,8 @@
 use attache_host::policy::{Answer, Question, Section};
 use serde_json::{Value, json};
 
+use crate::output::count;
+
 /// The longest text of a question. What is cut is counted.
 const LONGEST: usize = 16 << 10;
 const FIELD: &str = "decision";
@@ -41,10 +43,11 @@ fn text(question: &Question) -> String {
             Section::Quote(line) => text.push_str(&quoted("> ", &line)),
             Section::Command(line) => text.push_str(&quoted("$ ", &line)),
             Section::Change { path, old, new } => {
-                let replaced = old.map(|old| format!(" instead of {} lines", old.lines().count()));
+                let lines = |text: &str| count(text.lines().count() as u64, "line");
+                let replaced = old.map(|old| format!(" instead of {}", lines(&old)));
                 text.push_str(&format!(
-                    "{path}: {} lines{}\n{}",
-                    new.lines().count(),
+                    "{path}: {}{}\n{}",
+                    lines(&new),
                     replaced.unwrap_or_default(),
                     quoted("+ ", &new)
                 ));
@@ -54,7 +57,7 @@ fn text(question: &Question) -> String {
     if text.len() > LONGEST {
         let cut = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         let left_out = text.split_off(cut).lines().count();
-        text.push_str(&format!("\n… {left_out} more lines"));
+        text.push_str(&format!("\n… {}", count(left_out as u64, "more line")));
     }
     text
 }

@@ -6,6 +6,7 @@
 //! `text`, `json` and `quiet` render them. Channels keep the result until the turn writes it, so that a slow
 //! reader slows down the agent and nothing else.
 
+mod answer;
 mod json;
 mod quiet;
 mod renderer;
@@ -121,6 +122,34 @@ impl Output {
     /// Prints a line of data on stdout, which may begin with foreign text.
     pub(crate) fn row(&self, text: impl Display) {
         self.out(|channel| channel.row(&Line::from(text.to_string())));
+    }
+
+    /// Prints rows of data on stdout: aligned columns on a terminal, tabs elsewhere.
+    pub(crate) fn columns(&self, rows: &[Vec<String>]) {
+        let wide = |text: &str| attache_term::render::text::width(text);
+        let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let widest: Vec<usize> = (0..count)
+            .map(|at| rows.iter().filter_map(|row| row.get(at)).map(|cell| wide(cell)).max().unwrap_or(0))
+            .collect();
+        for row in rows {
+            if !self.stdout.terminal {
+                self.row(row.join("\t"));
+                continue;
+            }
+            let cells = row.iter().zip(&widest);
+            let line: String = cells
+                .map(|(cell, widest)| format!("{cell}{}", " ".repeat(widest - wide(cell) + 2)))
+                .collect();
+            self.row(line.trim_end());
+        }
+    }
+
+    /// Returns a time for a list: how long ago on a terminal, in full elsewhere.
+    pub(crate) fn when(&self, time: &str) -> String {
+        match self.stdout.terminal {
+            true => crate::time::ago(time, std::time::SystemTime::now()),
+            false => time.to_owned(),
+        }
     }
 
     /// Prints lines with their styles on stdout.

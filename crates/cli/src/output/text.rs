@@ -1,13 +1,18 @@
 //! `--format text`: for people. Sections are separated by a blank line; each begins with a word in brackets, except the answer.
 
 use attache::Flow;
-use attache::wire::v1::{ContentBlock, SessionNotification, SessionUpdate, ToolCallUpdate};
+use attache::client::plan_status;
+use attache::wire::v1::{
+    ContentBlock, PlanEntry, PlanUpdateContent, SessionNotification, SessionUpdate, ToolCallUpdate,
+};
 use attache_rpc::Frame;
 
+use super::answer::{self, Answer};
 use super::tool::{Status, Tools, block, cut};
 use super::{Mark, Written, failure_document, renderer::WireMessage};
 use crate::error::Failure;
 use crate::lenient::PromptResult;
+use attache_term::render::markdown;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_transcript::{BoundedText, Role};
 
@@ -18,6 +23,8 @@ pub(super) struct Text {
     suppress_reads: bool,
     tools: Tools,
     thought: BoundedText,
+    /// The answer, where it is drawn.
+    answer: Answer,
     /// Whether something was written, so that a section needs a blank line before it.
     begun: bool,
 }
@@ -26,7 +33,7 @@ impl Text {
     pub(super) fn new(suppress_reads: bool) -> Self {
         // A thought is longer in bytes than in characters, and its whitespace is trimmed.
         let thought = BoundedText::new(Role::Thought, 8 * THOUGHT);
-        Text { suppress_reads, tools: Tools::default(), thought, begun: false }
+        Text { suppress_reads, tools: Tools::default(), thought, answer: Answer::default(), begun: false }
     }
 
     pub(super) fn message(&mut self, seen: &WireMessage<'_>, out: &mut Written) {
@@ -67,24 +74,34 @@ impl Text {
             },
             SessionUpdate::ToolCall(call) => self.tool((*call).into(), out),
             SessionUpdate::ToolCallUpdate(update) => self.tool(*update, out),
-            SessionUpdate::Plan(plan) => {
-                self.section(&Mark::Plan.line(Style::BOLD), out);
-                for entry in &plan.entries {
-                    out.stdout.line(&Line::from(format!(
-                        "  - [{}] {}",
-                        entry.status.as_str(),
-                        entry.content
-                    )));
+            SessionUpdate::Plan(plan) => self.plan(&plan.entries, out),
+            SessionUpdate::PlanUpdate(update) => {
+                if let PlanUpdateContent::Items(items) = &update.plan {
+                    self.plan(&items.entries, out);
                 }
             }
             _ => {}
         }
     }
 
+    fn plan(&mut self, entries: &[PlanEntry], out: &mut Written) {
+        self.section(&Mark::Plan.line(Style::BOLD), out);
+        for entry in entries {
+            out.stdout.line(&Line::from(format!("  - [{}] {}", plan_status(entry).as_str(), entry.content)));
+        }
+    }
+
     /// A piece of the answer.
     fn said(&mut self, text: &str, out: &mut Written) {
+        if !answer::is_drawn(out.stdout.surface()) {
+            self.begun |= !text.is_empty();
+            return out.stdout.foreign(text);
+        }
+        if !self.answer.has_begun() && !text.trim().is_empty() {
+            self.gap(out);
+        }
         self.begun |= !text.is_empty();
-        out.stdout.foreign(text);
+        self.answer.push(text, &mut out.stdout);
     }
 
     fn tool(&mut self, update: ToolCallUpdate, out: &mut Written) {
@@ -96,7 +113,10 @@ impl Text {
         };
         let line = Mark::Tool.then(format!("{} (", shown.title)).with(shown.status.name(), style);
         self.section(&line.with(")", Style::PLAIN), out);
-        shown.details.lines().for_each(|line| out.stdout.row(&Line::from(line)));
+        let drawn = answer::is_drawn(out.stdout.surface());
+        // The indent shows already what is quoted.
+        let lines = shown.details.lines().filter(|line| !drawn || !markdown::is_fence(line));
+        lines.for_each(|line| out.stdout.row(&Line::from(line)));
     }
 
     /// A line that stands for itself.
@@ -117,6 +137,7 @@ impl Text {
     /// Ends what is open: a thought, a line.
     pub(super) fn flush(&mut self, out: &mut Written) {
         self.thought_over(out);
+        self.answer.finish(&mut out.stdout);
         out.stdout.end_line();
     }
 
@@ -140,6 +161,7 @@ impl Text {
 
     /// Ends the line that is open, and leaves one free.
     fn gap(&mut self, out: &mut Written) {
+        self.answer.finish(&mut out.stdout);
         out.stdout.end_line();
         if self.begun {
             out.stdout.line(&Line::new());

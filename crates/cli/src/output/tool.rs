@@ -12,9 +12,12 @@ use attache::wire::v1::{
 };
 use attache_host::policy::CommandLine;
 use attache_host::sandbox::Confinement;
+use attache_term::render::markdown;
 use attache_transcript::{Change, ItemKind, ToolCall, Transcript, push_bounded};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::count;
 
 /// Replaces output of a reading tool that is not to be printed.
 pub(super) const SUPPRESSED: &str = "[read output suppressed]";
@@ -194,8 +197,11 @@ fn view(call: &ToolCall, streamed: &str, suppress_reads: bool) -> ToolView {
         add("kind", kind);
     }
     let input = call.state.raw_input.as_ref().and_then(|input| input.parse::<Option<String>>().ok()?);
-    if let Some(input) = input {
-        add("input", &input);
+    let command = input.clone();
+    // Many titles are the command, and many results begin with it.
+    let input = input.filter(|input| *input != title.trim().trim_matches('`'));
+    if let Some(input) = &input {
+        add("input", input);
     }
     if let Some(files) = call.locations().first() {
         add("files", &files.path);
@@ -204,7 +210,7 @@ fn view(call: &ToolCall, streamed: &str, suppress_reads: bool) -> ToolView {
         let output = if suppress_reads && is_read(kind, Some(&title)) {
             SUPPRESSED.to_owned()
         } else {
-            results(call, streamed)
+            results(call, streamed, command.as_deref())
         };
         if !output.is_empty() {
             details.push_str("  output:\n");
@@ -218,12 +224,13 @@ fn view(call: &ToolCall, streamed: &str, suppress_reads: bool) -> ToolView {
 }
 
 /// Returns the results of a call: its output, then its content, nothing twice.
-fn results(call: &ToolCall, streamed: &str) -> String {
+fn results(call: &ToolCall, streamed: &str, command: Option<&str>) -> String {
     let output = call.state.raw_output.as_ref().and_then(|output| output.parse::<Option<Excerpt>>().ok()?);
     let mut parts: Vec<Excerpt> = Vec::new();
     let content = call.content().iter().filter_map(Excerpt::from_content);
     for part in std::iter::once(output.unwrap_or_else(|| Excerpt::new(streamed))).chain(content) {
-        if part.lines > 0 && !parts.iter().any(|known| known.hash == part.hash) {
+        let repeats = command.is_some_and(|command| part.says(command));
+        if part.lines > 0 && !repeats && !parts.iter().any(|known| known.hash == part.hash) {
             parts.push(part);
         }
     }
@@ -254,6 +261,12 @@ impl Excerpt {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         Excerpt { head, lines: text.lines().count(), hash: hasher.finish() }
+    }
+
+    /// Whether it is this text and nothing else, in a block of code or not.
+    fn says(&self, text: &str) -> bool {
+        let mut lines = self.head.lines().filter(|line| !markdown::is_fence(line));
+        self.lines <= 3 && lines.next().is_some_and(|line| line.trim() == text) && lines.next().is_none()
     }
 
     /// Stores the excerpt as the content of a tool call.
@@ -295,7 +308,8 @@ fn joined(parts: &[Excerpt]) -> String {
     let heads: Vec<&str> = parts.iter().map(|part| part.head.as_str()).collect();
     let mut shown: String = heads.join("\n\n").lines().take(OUTPUT_LINES).collect::<Vec<_>>().join("\n");
     if lines > OUTPUT_LINES {
-        shown.push_str(&format!("\n... ({} more lines)", lines - OUTPUT_LINES));
+        let more = count((lines - OUTPUT_LINES) as u64, "more line");
+        shown.push_str(&format!("\n... ({more})"));
     }
     cut(&shown, OUTPUT_CHARS)
 }
@@ -437,13 +451,17 @@ fn content(entry: &ToolCallContent) -> Option<Cow<'_, str>> {
     match entry {
         ToolCallContent::Content(content) => Some(block(&content.content)),
         ToolCallContent::Diff(diff) => {
-            let lines = |text: &str| text.split('\n').count() as i64;
-            let old = diff.old_text.as_deref().filter(|text| !text.is_empty()).map_or(0, lines);
+            let lines = |text: &str| text.lines().count() as i64;
+            let old = diff.old_text.as_deref().map_or(0, lines);
             let change = lines(&diff.new_text) - old;
             let path = inline(&diff.path);
             Some(Cow::Owned(match change {
                 0 => format!("diff {path} (line count unchanged)"),
-                change => format!("diff {path} ({change:+} lines)"),
+                change => format!(
+                    "diff {path} ({}{})",
+                    if change < 0 { '-' } else { '+' },
+                    count(change.unsigned_abs(), "line")
+                ),
             }))
         }
         ToolCallContent::Terminal(terminal) => {

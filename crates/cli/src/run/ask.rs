@@ -8,6 +8,24 @@ use serde::{Deserialize, Serialize};
 use crate::output::{Document, Mark, revealed};
 use attache_term::render::style::{Colour, Style};
 
+/// Returns the parts of a question without texts of the agent that only say again what the headline or a command says.
+pub(crate) fn sections(question: &Question, headline: &str) -> Vec<Section> {
+    let mut all = question.sections();
+    let commands: Vec<String> = all
+        .iter()
+        .filter_map(|section| match section {
+            Section::Command(command) => Some(command.trim().to_owned()),
+            _ => None,
+        })
+        .collect();
+    all.retain(|section| {
+        let Section::Quote(text) = section else { return true };
+        let text = text.trim().trim_matches('`').trim();
+        text != headline.trim_end_matches('?') && !commands.iter().any(|command| command == text)
+    });
+    all
+}
+
 /// A question, its parts and its answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ask {
@@ -20,11 +38,8 @@ pub(crate) struct Ask {
 
 impl Ask {
     pub(crate) fn new(question: &Question) -> Ask {
-        Ask {
-            headline: question.headline(),
-            sections: question.sections(),
-            choices: question.choices.clone(),
-        }
+        let headline = question.headline();
+        Ask { sections: sections(question, &headline), headline, choices: question.choices.clone() }
     }
 
     /// Renders everything that happens if the answer is yes.

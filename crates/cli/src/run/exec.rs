@@ -8,6 +8,7 @@ use attache::client::Session;
 use tokio::sync::watch;
 
 use attache_host::policy::Span;
+use attache_term::device::is_unicode;
 
 use super::input;
 use super::live::Connection;
@@ -22,8 +23,8 @@ use crate::connect::OnStderr;
 use crate::cx::Cx;
 use crate::error::{DetailCode, Failure, Result};
 use crate::log::WireLog;
-use crate::output::{Mark, Output};
-use crate::runtime::{interrupted, runtime};
+use crate::output::{Format, Mark, Output, StatusLine};
+use crate::runtime::{Interrupts, runtime};
 use crate::wire::Wire;
 
 /// Sends one prompt without keeping the session.
@@ -80,13 +81,30 @@ pub(super) async fn stoppable<F: Future<Output = Result<Ended>>>(
 ) -> Result<Ended> {
     let (tell, stop) = watch::channel(None);
     let watched = async {
-        interrupted().await;
+        let mut interrupts = Interrupts::new();
+        interrupts.next().await;
         let _ = tell.send(Some(StopCause::Interrupted));
-        interrupted().await;
+        interrupts.next().await;
     };
     tokio::select! {
         result = work(stop) => result,
         () = watched => Err(Failure::interrupted()),
+    }
+}
+
+/// Shows a spinner on a terminal until it is dropped: some agents take seconds to start. Never returns.
+async fn spin(cx: &Cx, text: String) {
+    let mut status = match cx.output.format {
+        Format::Text if cx.output.stdout.terminal && !cx.output.verbose => StatusLine::new(cx.output.stderr),
+        _ => None,
+    };
+    let Some(status) = &mut status else { return std::future::pending().await };
+    // A start that is quick needs none.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let frames = if is_unicode() { ["⠋", "⠙", "⠸", "⠴"] } else { ["|", "/", "-", "\\"] };
+    for frame in frames.iter().cycle() {
+        status.show(&format!("{frame} {text}"));
+        tokio::time::sleep(Duration::from_millis(120)).await;
     }
 }
 
@@ -122,7 +140,7 @@ pub(super) async fn one_shot(
     let policy = permits.policy(&cx.paths, &setup.spec, &roots, setup.secrets())?.span(Span::Command);
     let (services, guard) = ClientServices::new(policy, setup.command_sandbox(&cx.paths));
     let stderr = show_stderr(cx.output.verbose, &setup);
-    let model = setup.model.clone();
+    let (model, name) = (setup.model.clone(), setup.spec.name.clone());
     let starting = async {
         let connection = Connection::start(setup, services, guard, wire, stderr).await?;
         match session(&connection, model.as_deref(), &options).await {
@@ -134,11 +152,13 @@ pub(super) async fn one_shot(
             }
         }
     };
+    let spinner = spin(cx, format!("starting {name}"));
     let started = view.during(async {
         tokio::select! {
             started = starting => started,
             why = stopped(stop) => Err(stopped_early(why)),
             () = late(deadline) => Err(timed_out(limit)),
+            () = spinner => Err(Failure::interrupted()),
         }
     });
     let (mut connection, mut session) = started.await?;
@@ -182,8 +202,9 @@ async fn session(
     Ok(session)
 }
 
-/// STDIO-10: an agent is given time to leave by itself. One that takes longer is not waited for:
+/// An agent is given time to leave by itself. One that takes longer is not waited for:
 /// its guardian ends it.
+// STDIO-10
 pub(crate) async fn leave(agent: &attache::client::AgentHandle) {
     let _ = tokio::time::timeout(Duration::from_secs(1), agent.shutdown()).await;
 }

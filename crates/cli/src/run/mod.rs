@@ -36,6 +36,7 @@ mod tail;
 mod turn;
 mod worker;
 
+pub(crate) use ask::sections;
 pub(crate) use compare::compare;
 pub(crate) use control::{cancel, set, set_mode};
 pub(crate) use exec::{exec, leave, show_stderr, wire_log};

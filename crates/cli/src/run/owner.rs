@@ -27,7 +27,7 @@ use crate::args::LONGEST_TIME;
 use crate::config::MOST_RETRIES;
 use crate::error::{Context as _, DetailCode, Failure, Result};
 use crate::paths::Paths;
-use crate::runtime::{interrupted, runtime};
+use crate::runtime::{Interrupts, runtime};
 use crate::session_store::{Record, Store};
 
 /// Connections besides those of queued prompts.
@@ -77,6 +77,7 @@ async fn own(
     let socket = ControlSocket::open(paths, shared.clone(), depth + FURTHER_CONNECTIONS)?;
     let _ = writeln!(io::stdout(), "ready");
     let mut worker = Worker::new(paths, setup, &record, true);
+    let mut interrupts = Interrupts::new();
     let mut closing = None;
     let mut session_over = false;
     loop {
@@ -89,7 +90,7 @@ async fn own(
         };
         let job = tokio::select! {
             biased;
-            () = interrupted() => break,
+            () = interrupts.next() => break,
             job = queue.recv() => job,
             closed = worker.idle() => {
                 if let Some(closed) = closed {
@@ -107,7 +108,7 @@ async fn own(
                 closing = Some(done);
                 break;
             }
-            Some(job) => do_job(&mut worker, job, &shared).await,
+            Some(job) => do_job(&mut worker, job, &shared, &mut interrupts).await,
         }
     }
     // From here on commands find no socket, wait for the lock and start another owner.
@@ -119,7 +120,7 @@ async fn own(
                 session_over |= over;
                 closing = Some(done);
             }
-            job => do_job(&mut worker, job, &shared).await,
+            job => do_job(&mut worker, job, &shared, &mut interrupts).await,
         }
     }
     worker.shutdown(session_over).await;
@@ -128,7 +129,7 @@ async fn own(
     Ok(())
 }
 
-async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
+async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>, interrupts: &mut Interrupts) {
     match job {
         Job::Prompt { work, mut renderer, mut stop, running } => {
             let waiting = stop.borrow().is_none();
@@ -141,7 +142,7 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
                 let tell = running.tell.clone();
                 let prompt = worker.prompt(*work, &mut renderer, &mut stop, set);
                 let signals = async move {
-                    interrupted().await;
+                    interrupts.next().await;
                     let _ = tell.send(Some(StopCause::Interrupted));
                     std::future::pending::<()>().await;
                 };

@@ -155,21 +155,20 @@ async fn follow(
     local: &mut Local,
 ) -> Result<()> {
     use super::protocol::{FollowUp, Incoming, Reply};
-    use crate::runtime::interrupted;
+    use crate::runtime::Interrupts;
 
-    let mut signal = Box::pin(interrupted());
+    let mut interrupts = Interrupts::new();
     let mut cancelled = false;
     let mut question: Option<Question> = None;
     let mut consent = PageConsent::default();
     loop {
         let reply = tokio::select! {
             biased;
-            () = &mut signal => {
+            () = interrupts.next() => {
                 if cancelled {
                     return Err(Failure::interrupted());
                 }
                 cancelled = true;
-                signal = Box::pin(interrupted());
                 let _ = owner.send(&FollowUp::Cancel).await;
                 continue;
             }

@@ -301,7 +301,10 @@ impl Asker {
     async fn ask(&mut self, ask: &Ask, channel: &mut Channel) -> Option<usize> {
         channel.line(&Line::new());
         if let Reading::Stopped { shown, total } = self.read(&ask.document(), channel).await {
-            let left = format!("{} lines were not read", total - shown);
+            let left = match total - shown {
+                1 => "1 line was not read".to_owned(),
+                lines => format!("{lines} lines were not read"),
+            };
             channel.line(&Mark::Permission.then(left));
         }
         for (key, choice) in ask.menu() {

@@ -71,6 +71,7 @@ fn as_json(record: &Record, state: &str, uptime: Option<String>) -> Value {
     put("acpxRecordId", json!(record.id));
     put("acpxSessionId", json!(record.session_id));
     put("pid", json!(record.pid.filter(|_| state == "running")));
+    put("protocolVersion", json!(record.protocol_version));
     put("model", json!(record.current_model));
     put("mode", json!(record.current_mode));
     if !record.models.is_empty() {
@@ -94,6 +95,7 @@ fn lines(record: Option<&Record>, agent: &str, state: &str, uptime: Option<Strin
         format!("agent: {agent}"),
         format!("pid: {}", dash(pid)),
         format!("status: {state}"),
+        format!("protocol: {}", of(|record| record.protocol_version.map(|version| version.to_string()))),
         format!("model: {}", of(|record| record.current_model.clone())),
         format!("mode: {}", of(|record| record.current_mode.clone())),
         format!("uptime: {}", dash(uptime)),

@@ -110,7 +110,8 @@ fn may_pass(failure: &Failure) -> bool {
 }
 
 struct Running<'a, 's> {
-    /// ELIC-07: the name of the agent.
+    /// The name of the agent.
+    // ELIC-07
     agent: &'a str,
     answers: Option<&'a Map<String, Value>>,
     guard: &'a mut mpsc::Receiver<GuardEvent>,

@@ -210,11 +210,13 @@ impl Worker {
                     note = Some(note.map_or_else(|| problem.clone(), |note| format!("{note}; {problem}")));
                 }
                 let restorable = connection.agent.resumer().is_some() || connection.agent.loader().is_some();
+                let version = connection.agent.protocol_version();
                 let elsewhere = self.wire.agent_session();
                 self.store.change(&self.id, |record| {
                     record.agent_session = elsewhere.or_else(|| record.agent_session.take());
                     record.restorable = Some(restorable);
                     record.agent_started_at = Some(now());
+                    record.protocol_version = Some(version.0);
                     note_session(record, &session);
                 })?;
                 self.live = Some(Live { connection, session });
@@ -324,7 +326,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Ends the agent. SESS-25: with `close`, the session is closed first.
+    /// Ends the agent. With `close`, the session is closed first.
+    // SESS-25
     pub(crate) async fn shutdown(&mut self, close: bool) {
         let Some(Live { connection, session }) = self.live.take() else { return };
         if close {

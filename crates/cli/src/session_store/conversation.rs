@@ -55,6 +55,11 @@ pub(crate) fn read(path: &Path, mut each: impl FnMut(Message)) -> io::Result<()>
                     done("user", &at, text);
                 }
                 Entry::Update(update) => _ = answer.fold(&update, block_text),
+                // The response ends the answer.
+                Entry::Other if line.method.is_none() && line.is_stamped() => {
+                    at = line.at.as_ref().and_then(Value::as_str).map(str::to_owned).or(at);
+                    done("assistant", &at, answer.take());
+                }
                 Entry::Other => {}
             }
         }
@@ -93,6 +98,7 @@ mod tests {
             chunk("agent_message_chunk", "he"),
             chunk("agent_thought_chunk", "hm"),
             chunk("agent_message_chunk", "llo"),
+            json!({ "id": 1, "result": { "stopReason": "end_turn" }, "at": "later" }),
             prompt("again"),
             chunk("agent_message_chunk", &huge),
             chunk("agent_message_chunk", &huge),
@@ -102,9 +108,15 @@ mod tests {
         let path = std::env::temp_dir().join(format!("attache-conversation-{}.jsonl", std::process::id()));
         std::fs::write(&path, format!("{text}{{\"method\":\"session/pro")).unwrap();
         let mut seen = Vec::new();
-        read(&path, |message| seen.push((message.role, message.text))).unwrap();
+        let mut times = Vec::new();
+        read(&path, |message| {
+            seen.push((message.role, message.text));
+            times.push(message.at.unwrap_or_default());
+        })
+        .unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(seen.len(), 4);
+        assert_eq!(times, ["now", "later", "now", "now"]);
         assert_eq!(seen[0], ("user", "hi [image]".to_owned()));
         assert_eq!(seen[1], ("assistant", "hello".to_owned()));
         assert_eq!((seen[3].0, seen[3].1.len()), ("assistant", LONGEST));

@@ -34,6 +34,25 @@ pub(crate) fn names_here(paths: &crate::paths::Paths) -> crate::error::Result<Ve
     Ok(records.filter_map(|record| record.name).collect())
 }
 
+/// Shortens an id for lists: its first eight characters after a word such as `sess-`. Ids often end with a counter.
+pub(crate) fn short(id: &str) -> &str {
+    let id = without_word(id);
+    let end = id.char_indices().nth(8).map_or(id.len(), |(at, _)| at);
+    id.get(..end).unwrap_or(id)
+}
+
+/// Returns whether a typed text is an id or its beginning, with or without the word before it.
+pub(crate) fn is_meant(id: &str, typed: &str) -> bool {
+    !typed.is_empty() && (id.starts_with(typed) || without_word(id).starts_with(typed))
+}
+
+fn without_word(id: &str) -> &str {
+    match id.split_once(['-', '_']) {
+        Some((word, rest)) if !rest.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic()) => rest,
+        _ => id,
+    }
+}
+
 /// Encodes a name as a file name: plain letters stay, other bytes become their hexadecimal code.
 pub(crate) fn file_name(name: &str) -> String {
     let mut safe = String::new();
@@ -61,7 +80,16 @@ pub(crate) fn hash(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::file_name;
+    use super::{file_name, is_meant, short};
+
+    #[test]
+    fn short_ids_are_beginnings() {
+        assert_eq!(short("sess-614afadaccee473900000043"), "614afada");
+        assert_eq!(short("0198c0de-1234-7000-8000-000000000001"), "0198c0de");
+        assert_eq!(short("s-1"), "1");
+        assert!(is_meant("sess-614afadaccee473900000043", "614a") && is_meant("sess-61", "sess-6"));
+        assert!(!is_meant("sess-61", "1") && !is_meant("sess-61", ""));
+    }
 
     #[test]
     fn a_name_never_leaves_its_directory() {

@@ -61,6 +61,8 @@ pub(crate) struct Record {
     /// The agent's process, and the end of the last one.
     pub(crate) pid: Option<u32>,
     pub(crate) agent_started_at: Option<String>,
+    /// The version of the protocol that the agent last answered with.
+    pub(crate) protocol_version: Option<u16>,
     #[serde(rename = "lastAgentExitCode")]
     pub(crate) last_exit_code: Option<i32>,
     #[serde(rename = "lastAgentExitSignal")]

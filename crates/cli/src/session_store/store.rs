@@ -176,6 +176,12 @@ impl Store {
         Ok(replaced)
     }
 
+    /// Writes a record and leaves all others as they are.
+    pub(crate) fn keep(&self, record: &Record) -> Result<()> {
+        let _locked = self.lock()?;
+        self.write(record)
+    }
+
     /// Changes a record, as it is now and not as it was read before. `None` if it is gone.
     pub(crate) fn change(&self, id: &str, change: impl FnOnce(&mut Record)) -> Result<Option<Record>> {
         let _locked = self.lock()?;

@@ -83,11 +83,12 @@ fn print_records(cx: &Cx, records: &[Record]) {
         }
         Format::Text if records.is_empty() => cx.output.line("No sessions"),
         Format::Text => {
-            for record in records {
-                let (name, cwd) = (record.name.as_deref().unwrap_or("-"), record.cwd.display());
-                let (id, used) = (&record.id, &record.last_used_at);
-                cx.output.row(format_args!("{id}{}\t{name}\t{cwd}\t{used}", mark(record)));
-            }
+            let row = |record: &Record| {
+                let name = record.name.as_deref().unwrap_or("-").to_owned();
+                let (cwd, used) = (record.cwd.display().to_string(), cx.output.when(&record.last_used_at));
+                vec![format!("{}{}", record.id, mark(record)), name, cwd, used]
+            };
+            cx.output.columns(&records.iter().map(row).collect::<Vec<_>>());
         }
     }
 }
@@ -121,13 +122,18 @@ fn print_page(cx: &Cx, page: &ListSessionsResponse, cursor: Option<String>, cwd:
             if sessions.is_empty() {
                 cx.output.line("No sessions");
             }
-            for session in sessions {
-                let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-                let meta = session.meta.as_ref().map_or("-", |meta| meta.as_json().get());
-                let (id, title) = (&session.session_id, or_dash(&session.title));
-                let (cwd, at) = (&session.cwd, or_dash(&session.updated_at));
-                cx.output.row(format_args!("{id}\t{title}\t{cwd}\t{at}\t{meta}"));
-            }
+            let row = |session: &SessionInfo| {
+                let dash = || "-".to_owned();
+                let at = session.updated_at.as_deref().map_or_else(dash, |time| cx.output.when(time));
+                let title = session.title.clone().unwrap_or_else(dash);
+                let mut row = vec![session.session_id.to_string(), title, session.cwd.clone(), at];
+                // Metadata is for scripts.
+                if !cx.output.stdout.terminal {
+                    row.push(session.meta.as_ref().map_or_else(dash, |meta| meta.as_json().get().to_owned()));
+                }
+                row
+            };
+            cx.output.columns(&sessions.iter().map(row).collect::<Vec<_>>());
             if let Some(next) = next_cursor {
                 cx.output.line(format_args!("Next cursor: {next}"));
             }

@@ -9,7 +9,7 @@ mod watch;
 pub(crate) use change::{close, delete, export, fork, import, prune};
 pub(crate) use list::list;
 pub(crate) use show::{history, read, show};
-pub(crate) use start::{add, ensure, new, note};
+pub(crate) use start::{add, ensure, make_unique, new, note};
 pub(crate) use watch::watch;
 
 use serde_json::{Map, Value, json};

@@ -11,7 +11,7 @@ use crate::cx::Cx;
 use crate::error::{DetailCode, Failure, Result};
 use crate::output::Format;
 use crate::run::{Connection, Permits, Restored, SessionSetup, note_session};
-use crate::runtime::{interrupted, runtime};
+use crate::runtime::{runtime, until_interrupted};
 use crate::session_store::{Record, Scope, Store};
 use crate::time::now;
 use crate::wire::Wire;
@@ -101,11 +101,17 @@ fn create(cx: &Cx, setup: SessionSetup) -> Result<(Record, Vec<Record>)> {
 /// Records a session. Returns the ones that it replaces.
 pub(crate) fn add(store: &Store, record: &mut Record, scope: &Scope, again: bool) -> Result<Vec<Record>> {
     let same = |old: &Record| again && old.cwd == record.cwd && old.name == record.name;
-    if store.get(&record.id).is_some_and(|old| !same(&old)) {
-        // Agents that number their sessions per process reuse ids; the record needs a unique one.
-        record.id = format!("{}-{:x}", record.id, crate::session_store::hash(&now()));
+    if !store.get(&record.id).is_some_and(|old| same(&old)) {
+        make_unique(store, record);
     }
     store.add(record, scope, &now())
+}
+
+/// Changes the id of a new record if there is one with that id: agents that number their sessions per process reuse ids.
+pub(crate) fn make_unique(store: &Store, record: &mut Record) {
+    if store.get(&record.id).is_some() {
+        record.id = format!("{}-{:x}", record.id, crate::session_store::hash(&now()));
+    }
 }
 
 /// A session that the agent has stored.
@@ -159,8 +165,7 @@ pub(super) async fn with_agent<T>(
         }
     };
     tokio::select! {
-        result = logged(&mut log, &wire, working) => result,
-        () = interrupted() => Err(Failure::interrupted()),
+        result = until_interrupted(logged(&mut log, &wire, working)) => result,
         () = late => Err(crate::run::timed_out(deadline.unwrap_or_default())),
     }
 }

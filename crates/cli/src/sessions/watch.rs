@@ -15,7 +15,7 @@ use super::find;
 use crate::cx::Cx;
 use crate::error::{Context as _, DetailCode, Failure, Result};
 use crate::output::{Format, TurnRenderer};
-use crate::runtime::{interrupted, runtime};
+use crate::runtime::{Interrupts, runtime};
 use crate::session_store::{HistoryLine, Record, Store, hash, without_stamps};
 use attache_term::render::style::Line;
 
@@ -31,11 +31,12 @@ pub(crate) fn watch(cx: &Cx) -> Result<()> {
     let after = cx.flags.sessions.cursor.as_deref().map(|cursor| place(cursor, &record)).transpose()?;
     let mut watch = Watch::new(cx, &record, after.unwrap_or_default());
     runtime(async {
+        let mut interrupts = Interrupts::new();
         tokio::select! {
             // First, so that the signal is handled before anything is printed.
             biased;
             // Interrupting is the normal way to stop.
-            () = interrupted() => Ok(()),
+            () = interrupts.next() => Ok(()),
             result = watch.run() => result,
         }
     })

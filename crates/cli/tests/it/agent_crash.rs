@@ -1,4 +1,4 @@
-//! `kill -9` at any point of a conversation: what the client had seen is there again, the conversation goes on, and the
+//! `kill -9` at any point of a conversation: what the client had seen is there again, the conversation continues, and the
 //! changes of files can be taken back.
 //!
 //! `ATTACHE_RUNS` says how often, `ATTACHE_SEED` where the chances begin; a failure names both.
@@ -26,6 +26,7 @@ pace: 1ms
 think Two files and a command, in this order.
 say I will make a file and change another one.
 call plan {"entries": [{"content": "files", "status": "in_progress"}, {"content": "command", "status": "pending"}]}
+call read {"path": "notes.txt"}
 call write {"path": "made/deep/new.txt", "content": "one\ntwo\n"}
 call edit {"path": "notes.txt", "old": "beta", "new": "BETA"}
 --
@@ -72,7 +73,7 @@ fn nothing_is_lost_whenever_the_agent_is_killed() {
     });
 }
 
-/// How many messages come after `session/new` when nobody disturbs.
+/// How many messages come after `session/new` when nothing interferes.
 fn undisturbed(world: &World) -> u64 {
     let dir = project(world, "undisturbed");
     let before = files(&dir);
@@ -143,7 +144,7 @@ fn take_all_back(agent: &mut AgentWire, session: &str) {
     panic!("there is always something to take back");
 }
 
-/// What was seen comes first and in order; a text may go on, since more was written down than arrived.
+/// What was seen comes first and in order; a text may continue, since more was written down than arrived.
 fn compare(seen: &[Value], replay: &[Value], told: &str) {
     let text = |update: &Value| update["content"]["text"].as_str().unwrap_or_default().to_owned();
     for (at, update) in seen.iter().enumerate() {

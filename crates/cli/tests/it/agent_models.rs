@@ -1,5 +1,5 @@
 //! The agent with providers of models that are real servers on loopback, and do what providers do on bad days. Whatever they
-//! do, the session goes on.
+//! do, the session continues.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -36,7 +36,7 @@ impl Provider {
         let queue = replies.clone();
         let answer = move |asked: &Seen| match asked.head.starts_with("POST") {
             true => queue.lock().unwrap().pop_front().unwrap_or_default(),
-            // Which models there are is not told.
+            // The list of models is unknown.
             false => whole(404, "", "{}"),
         };
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -67,7 +67,7 @@ impl Provider {
         self.server.seen().iter().rfind(|seen| seen.head.starts_with("POST")).unwrap().body.to_string()
     }
 
-    /// Waits until nobody is connected any more.
+    /// Waits until no connection is left.
     fn is_left(&mut self) {
         while self.ended < self.server.seen().len() {
             let end = async { tokio::time::timeout(Duration::from_secs(60), self.server.gone()).await };
@@ -110,7 +110,7 @@ fn a_bad_day_of_every_provider() {
         let stop = agent.prompt(&session, "at last").unwrap();
         assert_eq!(stop["usage"], json!({"totalTokens": 5, "inputTokens": 3, "outputTokens": 2}), "{api}");
         let told = agent.history.iter().map(Value::to_string).collect::<String>();
-        assert!(!told.contains(KEY), "{api}: the client was told the key: {told}");
+        assert!(!told.contains(KEY), "{api}: the client got the key: {told}");
         let errors = agent.end();
         assert!(!errors.contains(KEY), "{errors}");
         provider.is_left();
@@ -167,7 +167,7 @@ fn bad_day(provider: &mut Provider, agent: &mut AgentWire, session: &str) {
     provider.will_say("my mistake");
     assert_eq!(said(agent, session, "write it again"), "my mistake", "{api}");
     assert_eq!(agent.asked.len(), 0, "{api}: nothing was worth a question");
-    // A key that is wrong, told with the key.
+    // A key that is wrong, reported with the key.
     provider.will(whole(401, "", &format!(r#"{{"error":{{"message":"wrong key {KEY}"}}}}"#)));
     match agent.prompt(session, "who am I?") {
         Err(Fault::Refused(error)) => assert!(!error.to_string().contains(KEY), "{api}: {error}"),

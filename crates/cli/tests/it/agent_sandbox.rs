@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::world::World;
 
-/// Worlds whose own agent runs a command line when it is told to go, one for each sandbox that works here.
+/// Worlds whose own agent runs a command line on a signal, one for each sandbox that works here.
 fn worlds(line: impl Fn(&World) -> String) -> impl Iterator<Item = (&'static str, World)> {
     let program = Path::new(env!("CARGO_BIN_EXE_attache"));
     let working = Backend::ALL.into_iter().filter(|backend| backend.works(program));

@@ -175,7 +175,7 @@ impl AgentWire {
     }
 
     fn write(&mut self, message: &Value) {
-        // Whoever was killed does not read any more.
+        // A killed process no longer reads.
         let _ = writeln!(self.stdin, "{message}");
     }
 

@@ -1,4 +1,4 @@
-//! `exec` and `prompt` in a terminal: somebody can be asked.
+//! `exec` and `prompt` in a terminal: the user can be asked.
 
 use std::io::{Read as _, Write as _};
 use std::process::Child;
@@ -103,13 +103,39 @@ fn a_question_shows_what_it_is_about_and_takes_an_answer() {
 }
 
 #[test]
+fn a_refused_command_is_not_repeated() {
+    let script = r#"on session/prompt
+  call session/request_permission {"toolCall":{"toolCallId":"c","title":"`rm -rf build`","kind":"execute","rawInput":{"command":"rm -rf build"},"content":[{"type":"content","content":{"type":"text","text":"```sh\nrm -rf build\n```"}}]},"options":[{"optionId":"once","name":"Once","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}
+  update {"sessionUpdate":"tool_call_update","toolCallId":"c","title":"`rm -rf build`","kind":"execute","status":"failed","rawInput":{"command":"rm -rf build"},"content":[{"type":"content","content":{"type":"text","text":"the user said no"}},{"type":"content","content":{"type":"text","text":"```sh\nrm -rf build\n```"}}]}
+  say so not
+  done end_turn
+"#;
+    let world = World::new().agent(script);
+    let mut terminal = Terminal::new(&world, &["exec", "go"]);
+    terminal.sees("\n? ");
+    terminal.types("n\r");
+    terminal.sees("[done] end_turn");
+    let seen = terminal.seen.replace('\r', "");
+    let (question, answer) = seen.split_once("your answer: ").unwrap();
+    // Once in full; the rows of the answers name what they are about.
+    assert_eq!(
+        question.lines().filter(|line| line.starts_with('│') && line.contains("rm -rf")).count(),
+        1,
+        "{seen}"
+    );
+    assert!(answer.contains("[tool] `rm -rf build` (failed)"), "{seen}");
+    assert!(answer.contains("    the user said no"), "{seen}");
+    assert_eq!(answer.matches("rm -rf").count(), 1, "{seen}");
+}
+
+#[test]
 fn always_is_remembered_and_can_be_taken_back() {
     let world = World::new().agent(EDIT);
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
     terminal.sees("\n? ");
     terminal.types("a\r");
     assert_eq!(terminal.code(), Some(0));
-    // From now on nobody needs to be there.
+    // From now on no user is needed.
     let run = world.run(&["--format", "quiet", "exec", "go"]).code(0);
     assert!(run.stdout.contains("optionId"), "{}", run.stdout);
     let list = world.run(&["permissions"]).ok();
@@ -260,7 +286,7 @@ fn a_page_is_opened_only_with_consent() {
 #[test]
 fn forms_for_scripts() {
     let world = World::new().agent(FORM);
-    // Nobody there: it is said, and the agent is told that nobody decided.
+    // Without a user that is reported, and the agent learns that there was no decision.
     let run = world.run(&["exec", "go"]).code(0);
     assert!(run.stdout.contains(r#""action":"cancel""#), "{run:?}");
     assert!(run.stderr.contains("scripted asks: Where to deploy?"), "{run:?}");

@@ -101,7 +101,7 @@ fn a_page_is_accepted_only_on_request() {
     assert!(run.stderr.contains("scripted asks: Please sign in"), "{}", run.stderr);
     assert!(run.stderr.contains("https://example.com/login?code=42"), "{}", run.stderr);
     assert!(run.stderr.contains("\"action\":\"accept\""), "{}", run.stderr);
-    // Nobody can be asked, and nothing was said: such questions are not even offered.
+    // Without a terminal and without a setting such questions are not even offered.
     let run = world.run(&["auth", "login"]).code(0);
     assert!(!run.stderr.contains("\"action\":\"accept\""), "{}", run.stderr);
     // In a terminal the user decides.
@@ -185,7 +185,7 @@ fn variables_are_asked_for_and_kept_only_with_consent() {
         (&json!("authenticated"), &json!(["MY_AGENT_KEY"]))
     );
     assert!(world.run(&["doctor", "keyed"]).ok().contains("keyed works"));
-    // It is another agent's secret for nobody else.
+    // A secret of one agent is not for another.
     let other = world.run(&["auth", "status", &world.path("key-agent").to_string_lossy()]).code(1);
     assert!(other.stderr.contains("needs a login"), "{}", other.stderr);
     assert_eq!(world.run(&["auth", "logout", "keyed"]).ok(), "forgot MY_AGENT_KEY\n");
@@ -281,14 +281,14 @@ fn the_login_status_is_shown() {
         r#"{"state":"authenticated","accounts":[{"label":"Ann","email":"ann@example.com","active":true},{"label":"Bob"}]}"#,
     ));
     assert_eq!(world.run(&["auth", "status"]).ok(), "scripted: logged in\n* Ann (ann@example.com)\n  Bob\n");
-    assert!(!world.methods().contains(&"session/new".to_owned()), "the agent told, nothing was tried");
+    assert!(!world.methods().contains(&"session/new".to_owned()), "the agent reported it, nothing was tried");
     assert_eq!(world.run(&["auth", "logout"]).ok(), "logged out of scripted\n");
     assert!(world.methods().contains(&"logout".to_owned()));
     let world = World::new().agent(&hello(r#"{"state":"unauthenticated"}"#));
     let run = world.run(&["auth", "status"]).code(1);
     assert!(run.stdout.contains("a login is needed\n  a  First\n"), "{}", run.stdout);
     assert!(run.stderr.contains("attache auth login scripted"), "{}", run.stderr);
-    // A state that is not known tells nothing: a session does.
+    // An unknown state says nothing: a session does.
     let world = World::new().agent(&hello(r#"{"state":"_moonwalking"}"#));
     assert_eq!(world.run(&["--format", "quiet", "auth", "status"]).ok(), "authenticated\n");
     // An agent without any of this.

@@ -80,7 +80,7 @@ impl Terminal {
     /// Waits for the end; gives all that was printed.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().unwrap();
-        // The reader comes to an end when nobody has the terminal open any more.
+        // The reader comes to an end when no process has the terminal open.
         drop(self.pts);
         let mut text = self.printed.text.lock().unwrap();
         // What is printed last may still be on its way; nothing else is waited for.

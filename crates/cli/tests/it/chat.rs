@@ -55,7 +55,7 @@ async fn markdown_streams_onto_the_screen() {
     assert!(chat.cell_of("Title").bold() && chat.cell_of("Title").underline());
     assert!(chat.cell_of("bold text").bold() && !chat.cell_of("text").bold());
     assert_eq!(chat.cell_of("fn main").fgcolor(), vt100::Color::Idx(5));
-    chat.sees("working, Ctrl-C cancels").await;
+    chat.sees("working, Esc interrupts").await;
     writer.cue.give();
     chat.sees("end of it").await;
     chat.sees_no_more("working").await;
@@ -99,13 +99,13 @@ async fn a_tool_call_is_one_line_that_changes() {
     let worker = Worker::default();
     let mut chat = Start::new().with(worker.agent()).await;
     chat.say("work");
-    chat.sees("edit Edit main.rs").await;
+    chat.sees("Edit main.rs").await;
     worker.cue.give();
-    chat.sees("✓ edit Edit main.rs").await;
+    chat.sees("✓ Edit main.rs").await;
     chat.sees("/w/main.rs  +1 -1").await;
     chat.sees("5 - line 5").await;
     chat.sees("5 + line five").await;
-    chat.sees("✗ run Run tests (failed)").await;
+    chat.sees("✗ Run tests (failed)").await;
     chat.sees("two of three failed").await;
     assert_eq!(chat.cell_of("- line 5").fgcolor(), vt100::Color::Idx(1));
     assert_eq!(chat.cell_of("+ line five").fgcolor(), vt100::Color::Idx(2));
@@ -150,7 +150,7 @@ async fn output_of_commands_is_live_and_folded() {
         let tool = turn.tool("Count").kind(ToolKind::Execute).start().await?;
         tool.run().await?;
         let script = "i=0; while [ $i -lt 50 ]; do i=$((i+1)); echo line $i; done; cat fifo; echo last";
-        let terminals = turn.terminals().expect("terminals are lent");
+        let terminals = turn.terminals().expect("the client provides terminals");
         let terminal = terminals.command("sh").args(["-c", script]).start().await?;
         tool.show_terminal(&terminal).await?;
         terminal.wait().await?;

@@ -46,7 +46,7 @@ impl AgentSession for Asker {
             "page" => page(turn, "https://login.example.org/auth?next=1").await?,
             "odd page" => page(turn, "http://good.org@xn--vil-8cd.org/login").await?,
             "write" => {
-                let files = turn.write_files().expect("files are lent");
+                let files = turn.write_files().expect("the client provides files");
                 match files.write(prompt_path(turn), "new text\n").await {
                     Ok(()) => "written".to_owned(),
                     Err(_) => "refused".to_owned(),
@@ -165,7 +165,7 @@ async fn a_change_is_in_full_view_before_it_is_allowed() {
     chat.keys(&format!("{ENTER}xq 9"));
     chat.keys("y");
     chat.sees("answer: allow").await;
-    chat.sees("✓ edit Edit big.txt").await;
+    chat.sees("✓ Edit big.txt").await;
     // What was shown in full is not shown again.
     assert_eq!(chat.history().matches("+ LINE 60").count(), 1);
 }
@@ -201,7 +201,7 @@ async fn a_command_hides_nothing() {
     chat.asks("Run this in this directory?").await;
     chat.keys("n");
     chat.sees("answer: reject").await;
-    chat.sees("✗ run Clean up (failed)").await;
+    chat.sees("✗ run Clean up (not allowed)").await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::chat_rig::{CTRL_D, Chat, Start};
 
-/// What each thread of the program waits in, as the kernel tells it: the number of the call and its arguments.
+/// What each thread of the program waits in, as the kernel reports it: the number of the call and its arguments.
 fn waits(chat: &Chat) -> Vec<Vec<u64>> {
     let tasks = fs::read_dir(format!("/proc/{}/task", chat.pid())).unwrap();
     let number = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! Agents that end when nobody wanted them to.
+//! Agents that end without being asked to.
 
 use std::fs;
 

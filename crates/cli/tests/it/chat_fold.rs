@@ -74,11 +74,11 @@ async fn one_block_is_shown_in_full_by_its_number() {
     chat.sees("│ row 1\n").await;
     chat.sees("│ row 40").await;
     chat.say("raw");
-    chat.sees("✓ search Search").await;
+    chat.sees("✓ Search").await;
     chat.say("/show");
     chat.sees("1 ✓ run Print").await;
-    chat.sees("2 ✓ search Search").await;
-    // What a tool was given and gave back is not on the screen unless somebody wants to see it.
+    chat.sees("2 ✓ Search").await;
+    // What a tool was given and gave back is not on the screen unless the user wants to see it.
     assert!(!chat.text().contains("needle"));
     chat.say("/show 2");
     chat.sees("\"pattern\": \"needle\"").await;

@@ -9,7 +9,7 @@ use attache::wire::v1::{
 };
 use attache::{Prompt, Result, StopReason};
 
-use crate::chat_rig::{CTRL_D, Cue, DOWN, ENTER, Start, TAB, UP};
+use crate::chat_rig::{CTRL_D, Cue, DOWN, ENTER, ESC, Start, TAB, UP};
 
 /// Repeats the text of each prompt and keeps its blocks.
 #[derive(Clone, Default)]
@@ -74,11 +74,11 @@ async fn lines_are_edited_with_the_usual_keys() {
     chat.keys("first\x1b\rsecond\\\rthird");
     chat.sees("  third").await;
     chat.keys(ENTER);
-    chat.sees("echo: first second third").await;
+    chat.sees("echo: first\nsecond\nthird").await;
     chat.keys("\x1b[200~pasted\r\ntwo lines\x1b[201~");
     chat.sees("  two lines").await;
     chat.keys(ENTER);
-    chat.sees("echo: pasted two lines").await;
+    chat.sees("echo: pasted\ntwo lines").await;
     assert_eq!(echo.texts(), ["first\nsecond\nthird", "pasted\ntwo lines"]);
 }
 
@@ -114,16 +114,16 @@ async fn files_are_completed_and_go_along() {
     std::fs::write(work.join("src/module.rs"), "").unwrap();
     std::fs::write(work.join("picture one.png"), b"\x89PNG\r\n\x1a\n").unwrap();
     let mut chat = start.with(echo.agent().images().embedded_context()).await;
-    chat.keys(&format!("see @s{TAB}"));
-    chat.prompts("see @src/").await;
-    chat.keys(&format!("m{TAB}"));
-    chat.sees("module.rs").await;
-    chat.keys(&format!("a{TAB}"));
+    chat.keys("see @main");
+    chat.sees("  src/main.rs").await;
+    chat.keys(TAB);
     chat.prompts("see @src/main.rs").await;
-    chat.keys(&format!("and @pic{TAB}"));
+    chat.keys("and @pic");
+    chat.sees("  picture one.png").await;
+    chat.keys(TAB);
     chat.prompts("see @src/main.rs and @\"picture one.png\"").await;
     chat.keys(ENTER);
-    chat.sees("attached: src/main.rs (1 lines), picture one.png (image)").await;
+    chat.sees("attached: src/main.rs (1 line), picture one.png (image)").await;
     chat.sees("echo: see").await;
     let prompts = echo.prompts.lock().unwrap();
     let [ContentBlock::Text(_), ContentBlock::Resource(resource), ContentBlock::Image(image)] =
@@ -155,7 +155,9 @@ async fn unsupported_images_are_linked_with_a_notice() {
     ));
     chat.keys(&format!("@~/no{TAB}"));
     chat.prompts("@\"~/notes here.txt\"").await;
-    chat.keys(&format!("and @q{TAB}"));
+    chat.keys("and @q");
+    chat.sees("  q\"uote.txt").await;
+    chat.keys(TAB);
     chat.prompts("@\"~/notes here.txt\" and @q\"uote.txt").await;
     chat.keys(ENTER);
     chat.sees("attached: ~/notes here.txt (link), q\"uote.txt (link)").await;
@@ -167,10 +169,10 @@ async fn a_paste_as_long_as_a_book_is_one_prompt() {
     let mut chat = Start::new().with(echo.agent()).await;
     let book: String = (0..20_000).map(|number| format!("line {number} of a long book\n")).collect();
     chat.keys(&format!("\x1b[200~{book}\x1b[201~"));
-    chat.sees("line 19999 of a long book").await;
+    chat.prompts("[paste 1: 20000 lines]").await;
     // The keys are as quick as ever.
     chat.keys("the end");
-    chat.sees("  the end").await;
+    chat.prompts("[paste 1: 20000 lines]the end").await;
     chat.keys(ENTER);
     chat.sees("lines (Ctrl-O, /show 1)").await;
     chat.sees(&format!("echo of {} bytes", book.len() + 7)).await;
@@ -185,7 +187,7 @@ async fn queued_prompts_can_be_edited_and_dropped() {
     chat.say("wait one");
     chat.sees("working").await;
     chat.say("two");
-    chat.sees("queued: two (Up takes it back)").await;
+    chat.sees("queued: two (Up takes it back, Enter sends it now)").await;
     chat.keys(UP);
     chat.prompts("two").await;
     chat.sees_no_more("queued").await;
@@ -247,7 +249,9 @@ async fn commands_of_both_sides() {
     chat.keys(&format!("{TAB}now{ENTER}"));
     chat.sees("echo: /review now").await;
     chat.say("/mode");
-    chat.sees("* ask").await;
+    chat.sees("❯ * Ask").await;
+    chat.keys(ESC);
+    chat.sees_no_more("❯").await;
     chat.keys(&format!("/mode c{TAB}"));
     chat.prompts("/mode code").await;
     chat.keys(ENTER);
@@ -260,7 +264,7 @@ async fn commands_of_both_sides() {
     chat.say("//nothing");
     chat.sees("echo: /nothing").await;
     chat.say("/model");
-    chat.sees("the agent has no models").await;
+    chat.sees("the agent offers no models to choose from").await;
     chat.say("/help");
     chat.sees("Agent commands").await;
     chat.say("/quit");
@@ -335,11 +339,16 @@ async fn sessions_are_listed_loaded_forked_and_begun() {
         });
     let mut chat = Start::new().with(agent).await;
     chat.say("/sessions");
-    chat.sees("1 An old one").await;
-    chat.sees("2 Older").await;
-    chat.say("/load 2");
+    chat.sees("❯   An old one").await;
+    chat.sees("Older").await;
+    // A search, and Enter takes the first that matches.
+    chat.keys("er");
+    chat.sees("❯   Older").await;
+    chat.keys(ENTER);
     chat.sees("what was said before").await;
     chat.sees("session s-older").await;
+    // The agent reports no title; the list had one.
+    chat.sees(" · Older").await;
     chat.say("/fork");
     chat.sees("session the-copy").await;
     chat.say("/new");

@@ -1,4 +1,4 @@
-//! A chat in a session with a name: what was said is there again, and goes on elsewhere.
+//! A chat in a session with a name: its history is shown again, and it continues elsewhere.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -19,7 +19,7 @@ on session/prompt
   done end_turn
 "#;
 
-/// It can go on with sessions, but does not repeat what was said in them.
+/// It can resume sessions, but does not repeat what was said in them.
 const RESUMES: &str = r#"
 on initialize
   reply {"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"resume":{}}}}

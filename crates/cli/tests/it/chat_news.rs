@@ -73,6 +73,19 @@ async fn messages_between_sessions_notices_and_compactions_are_shown() {
 }
 
 #[tokio::test]
+async fn lines_that_are_no_messages_are_reported_once() {
+    let script = script("raw loading the model\n               raw still loading\n               say ready");
+    let mut chat = Start::new().with_script(&script).await;
+    chat.say("go");
+    chat.sees("! the agent prints lines that are no messages (-v shows them all): loading the").await;
+    chat.sees("ready").await;
+    chat.say("again");
+    chat.until("two answers", |screen| screen.contents().matches("ready").count() == 2).await;
+    let history = chat.history();
+    assert_eq!(history.matches("no messages").count(), 1, "{history}");
+}
+
+#[tokio::test]
 async fn the_wire_is_shown_and_logged_on_request() {
     let start = Start::new().args(&["--ask", "-v", "--env", "FIRE_TOKEN=sesame-opens"]);
     let log = start.place().home().join("attache/state/logs/chat.log");
@@ -90,8 +103,8 @@ async fn the_wire_is_shown_and_logged_on_request() {
     chat.sees("unknown update from the agent: _hologram").await;
     chat.sees("invalid message: this is no JSON").await;
     chat.sees("!! careful").await;
-    chat.sees("<- {\"jsonrpc\":\"2.0\",\"method\":\"session/update\"").await;
-    assert!(chat.cell_of("<- {").dim());
+    chat.sees("<- session/update agent_message_chunk").await;
+    assert!(chat.cell_of("<- session/update").dim());
     chat.keys("\x03");
     chat.sees("! cancelled").await;
     chat.keys(CTRL_D);
@@ -103,7 +116,7 @@ async fn the_wire_is_shown_and_logged_on_request() {
     );
     assert!(!log.contains("sesame") && !log.contains("go away"), "{log}");
     // What passes by is no part of the conversation, and not left behind on the screen.
-    assert!(!chat.text().contains("<- {"), "{}", chat.text());
+    assert!(!chat.text().contains("<- session"), "{}", chat.text());
     assert!(!chat.written().contains("!! careful sesame"));
 }
 

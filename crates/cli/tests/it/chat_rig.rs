@@ -24,6 +24,8 @@ use tokio::task::JoinHandle;
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) const ENTER: &str = "\r";
+pub(crate) const ESC: &str = "\x1b";
+pub(crate) const SHIFT_TAB: &str = "\x1b[Z";
 pub(crate) const CTRL_C: &str = "\x03";
 pub(crate) const CTRL_D: &str = "\x04";
 pub(crate) const TAB: &str = "\t";
@@ -153,6 +155,21 @@ impl Start {
         chat
     }
 
+    /// Starts the program with an agent for each connection, and waits for its prompt.
+    pub(crate) async fn with_each(self, agent: impl Fn() -> Agent + Send + 'static) -> Chat {
+        let socket = self.place.path().join("agent");
+        let listener = listen_unix(&socket).unwrap();
+        let serving = tokio::spawn(async move {
+            while let Ok(link) = listener.accept().await {
+                let agent = agent();
+                tokio::spawn(async move { drop(agent.serve(link).await) });
+            }
+        });
+        let mut chat = self.run(&format!("unix:{}", socket.display()), serving);
+        chat.sees("> ").await;
+        chat
+    }
+
     /// The program runs in a shell with this script; `"$@"` is the program.
     pub(crate) fn in_shell(mut self, script: &str) -> Start {
         self.shell = Some(script.to_owned());
@@ -169,12 +186,21 @@ impl Start {
         chat
     }
 
+    /// Starts the program without naming an agent, and does not wait for anything.
+    pub(crate) fn run_alone(self) -> Chat {
+        self.start_program(&[], tokio::spawn(std::future::pending()))
+    }
+
     /// Starts the program with a command as its agent, and does not wait for anything.
     pub(crate) fn run_with(self, agent: &str) -> Chat {
         self.run(agent, tokio::spawn(std::future::pending()))
     }
 
     fn run(self, agent: &str, serving: JoinHandle<()>) -> Chat {
+        self.start_program(&["--agent", agent], serving)
+    }
+
+    fn start_program(self, agent: &[&str], serving: JoinHandle<()>) -> Chat {
         let (pty, pts) = pty_process::blocking::open().unwrap();
         let (rows, columns) = self.size;
         pty.resize(Size::new(rows, columns)).unwrap();
@@ -190,9 +216,11 @@ impl Start {
             .env("ATTACHE_HOME", self.place.home().join("attache"))
             .env("TERM", "xterm-256color")
             .env("LANG", "C.UTF-8")
+            .env("ATTACHE_NOTIFY", "off")
+            .env("ATTACHE_TITLE", "false")
             .envs(self.env)
             .current_dir(self.place.work())
-            .args(["--agent", agent])
+            .args(agent)
             .args(self.args);
         let child = command.spawn_borrowed(&pts).unwrap();
         let parser = vt100::Parser::new_with_callbacks(rows, columns, 1000, Titles::default());
@@ -227,7 +255,7 @@ impl Chat {
     /// Waits for a permission question that takes answers.
     pub(crate) async fn asks(&mut self, headline: &str) {
         self.sees(headline).await;
-        self.sees("  1 y ").await;
+        self.sees(" 1 y ").await;
     }
 
     /// Waits until a form or page takes keys.
@@ -262,6 +290,13 @@ impl Chat {
         screen.set_scrollback(0);
         lines.push(screen.contents());
         lines.join("\n")
+    }
+
+    /// Waits until a sequence was written to the terminal.
+    pub(crate) async fn writes(&mut self, sequence: &str) {
+        let shown = self.shown.clone();
+        let written = move || String::from_utf8_lossy(&shown.raw.lock().unwrap()).contains(sequence);
+        self.until(&format!("{sequence:?} among its bytes"), |_| written()).await;
     }
 
     /// All that was written to the terminal.
@@ -375,7 +410,7 @@ impl Drop for Chat {
     }
 }
 
-/// Something that the test lets the agent go on with.
+/// Something that the test lets the agent continue with.
 #[derive(Clone, Default)]
 pub(crate) struct Cue(Arc<Notify>);
 

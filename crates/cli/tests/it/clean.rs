@@ -4,6 +4,7 @@
 //! the bytes that come out. The commands are those of the program's own help: one that is neither here nor excepted is an error.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -11,13 +12,15 @@ use super::clean_cases::{WORD, cases, evil, forged_rows, parts, problem};
 use super::clean_scripts::{failures, identity, text, turn};
 use super::clean_tty::{Answers, run};
 use super::registry_server::{Server, agent, binary, gzip, sha256, tar};
-use super::world::{World, test_agent};
+use super::world::{World, process_with, test_agent};
 
 /// Commands that are not run here, and why.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("agent", "speaks the protocol on stdout, to a program"),
+    ("chat", "draws a screen of its own; chat_hostile.rs runs it on a terminal"),
     ("demo", "prints what its own script says; demo.rs runs it on a terminal"),
     ("help", "prints the program's own words"),
+    ("hub top", "draws a screen of its own; chat_hostile.rs runs it on a terminal"),
 ];
 
 /// A command that was run on a terminal.
@@ -206,7 +209,7 @@ fn settings() -> Vec<Surface> {
     let zed =
         json!({ "agent_servers": { &name: { "command": evil, "args": [evil], "env": { "X": evil } } } });
     std::fs::write(home.join(".config/zed/settings.json"), zed.to_string()).unwrap();
-    let world = world.env("HOME", home.to_str().unwrap()).env("XDG_CONFIG_HOME", "");
+    let world = world.env("HOME", home.to_str().unwrap()).env("XDG_CONFIG_HOME", "").env("VISUAL", "true");
     // TOML has the escapes of JSON for these.
     let quoted = json!(evil.replace('\u{7f}', "")).to_string();
     world.settings(&format!("[agents.{quoted}]\ncommand = {quoted}\n"));
@@ -223,6 +226,9 @@ fn settings() -> Vec<Surface> {
     tour.visit("trust list", &["trust", "list"], ALLOW);
     tour.visit("trust remove", &["trust", "remove"], ALLOW);
     tour.visit("config set", &["config", "set", "model", &name], ALLOW);
+    tour.shows("config get", &["config", "get", &name], ALLOW);
+    tour.visit("config unset", &["config", "unset", "model"], ALLOW);
+    tour.visit("config edit", &["config", "edit"], ALLOW);
     tour.visit("config init", &["config", "init"], ALLOW);
     tour.shows("import", &["import", "zed", "--dry-run"], ALLOW);
     tour.shows("import", &["import", "zed"], ALLOW);
@@ -299,6 +305,62 @@ fn registries() -> Vec<Surface> {
     server.put("/registry.json", evil.as_bytes());
     tour.visit("registry list", &["registry", "list", "--refresh"], &[]);
     tour.surfaces
+}
+
+/// A server whose agents write to stderr and end, and a client of a server whose agent sends hostile text.
+fn served(tour: &mut Tour<'_>, world: &World, noisy: &str, evil: &str) {
+    let with_clients = |command: &'static str| {
+        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let clients = std::thread::spawn({
+            let address = address.clone();
+            move || {
+                // What the server says about a client is on the terminal long before the agent of the next but one has ended.
+                (0..3).for_each(|_| ask(&address));
+                let server = process_with(&format!("{command} --listen {address}")).expect("the server runs");
+                assert!(Command::new("kill").args(["-TERM", &server]).status().unwrap().success());
+            }
+        });
+        (address, clients)
+    };
+    let (address, clients) = with_clients("serve");
+    tour.shows("serve", &["serve", "--listen", &address, "--", "sh", noisy], &[]);
+    clients.join().unwrap();
+    let (address, clients) = with_clients("hub");
+    tour.visit("hub", &["hub", "--listen", &address, "--journal", "memory", "--", "sh", noisy], &[]);
+    clients.join().unwrap();
+    let tokens = world.write("tokens", evil);
+    let file = ["--token-file", tokens.to_str().unwrap()];
+    tour.visit("token list", &[&["token", "list"][..], &file].concat(), &[]);
+    tour.visit("token new", &[&["token", "new", evil][..], &file].concat(), &[]);
+    tour.visit("token revoke", &[&["token", "revoke", evil][..], &file].concat(), &[]);
+
+    let line = json!({ "jsonrpc": "2.0", "method": "_x", "params": { "text": evil } }).to_string();
+    let agent = world.write("agent.sh", &format!("printf '%b' '{}\\n'\n", octal(&line)));
+    let words =
+        ["--format", "quiet", "serve", "--listen", "127.0.0.1:0", "--", "sh", agent.to_str().unwrap()];
+    let mut server = world.start(&words);
+    let url = server.next();
+    tour.shows("connect", &["connect", &url.replacen("http", "ws", 1)], &[]);
+    let check =
+        ["check", "server", "--deadline", "1", "--scenario", "baseline", "--scenario", "ws-messages", &url];
+    tour.visit("check server", &check, &[]);
+    server.signal("TERM");
+    server.end().ok();
+}
+
+/// Sends `initialize` to a server and waits for the answer.
+fn ask(address: &str) {
+    use std::io::{Read as _, Write as _};
+    let mut socket = loop {
+        match std::net::TcpStream::connect(address) {
+            Ok(socket) => break socket,
+            Err(_) => std::thread::yield_now(),
+        }
+    };
+    let body = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }).to_string();
+    let head = format!("POST /acp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n");
+    write!(socket, "{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()).unwrap();
+    let _ = socket.read_to_end(&mut Vec::new());
 }
 
 /// Recordings, and programs that are judged.
@@ -396,6 +458,7 @@ fn recordings() -> Vec<Surface> {
     });
     tour.shows("mcp-server", &["mcp-server", "--connect", socket.to_str().unwrap()], &[]);
     session.join().unwrap();
+    served(&mut tour, &world, &noisy, &evil);
     tour.visit("replay", &["replay", "--patience", "0.1", "trace.jsonl"], &[]);
     tour.visit(
         "replay",
@@ -437,6 +500,8 @@ fn recordings() -> Vec<Surface> {
         &["check", "client", "--deadline", "1", "--scenario", "first-words", "--", "sh", &noisy, "{agent}"],
         &[],
     );
+    let listening = ["check", "client", "--listen", "ws", "--deadline", "1", "--scenario", "first-words"];
+    tour.visit("check client", &[&listening[..], &["--", "sh", &noisy]].concat(), &[]);
     tour.surfaces
 }
 
@@ -455,11 +520,14 @@ fn commands() -> BTreeSet<String> {
     };
     let mut all = BTreeSet::new();
     for command in listed(world.run(&["--help"]).ok()) {
-        let inner = listed(world.run(&[&command, "--help"]).ok());
-        if inner.is_empty() {
+        let help = world.run(&[&command, "--help"]).ok();
+        // A group that takes arguments is a command itself.
+        let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap_or_default();
+        let is_command = !usage.contains("[COMMAND]") || !usage.ends_with("[OPTIONS]");
+        let inner = listed(help);
+        all.extend(inner.into_iter().map(|inner| format!("{command} {inner}")));
+        if is_command {
             all.insert(command);
-        } else {
-            all.extend(inner.into_iter().map(|inner| format!("{command} {inner}")));
         }
     }
     all

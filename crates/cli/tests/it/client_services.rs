@@ -33,11 +33,11 @@ fn writes_need_permission() {
     std::fs::remove_file(world.dir.join("new/b.txt")).unwrap();
     world.run(&args).code(5);
     assert!(!world.dir.join("new/b.txt").exists());
-    // Refused is refused, whoever refuses.
+    // A refusal counts from the user and from a rule.
     let run = world.run(&["--deny-all", "exec", "x"]).code(5);
     assert!(run.stdout.contains("PERMISSION_DENIED"), "{run:?}");
     assert!(!world.dir.join("new/b.txt").exists());
-    // Where nobody can be asked it is said, and it can be a failure of its own.
+    // Without a terminal that is reported, and it can be a failure of its own.
     let run = world.run(&["exec", "x"]).code(5);
     assert!(run.stdout.contains("[permission] denied (not a terminal): write "), "{run:?}");
     assert!(run.stdout.contains("--approve-all"), "{run:?}");

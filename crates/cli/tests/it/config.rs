@@ -92,6 +92,65 @@ fn init_set_and_path() {
 }
 
 #[test]
+fn settings_are_read_removed_and_edited() {
+    let world = World::new();
+    world.settings("# mine\ntimeout = 90\nmodel = \"m\"\n\n[agents.mine]\ncommand = \"my-agent --acp\"\nenv = { A = \"sekret\" }\n");
+    assert_eq!(world.run(&["config", "get", "timeout"]).ok(), "90\n");
+    assert_eq!(world.run(&["config", "get", "model"]).ok(), "m\n");
+    // The value that holds, wherever it comes from.
+    assert_eq!(world.run(&["--timeout", "3", "config", "get", "timeout"]).ok(), "3\n");
+    assert_eq!(world.run(&["config", "get", "ttl"]).ok(), "20\n");
+    assert_eq!(world.run(&["config", "get", "agents.mine.command"]).ok(), "my-agent --acp\n");
+    let json = world.run(&["--format", "json", "config", "get", "model"]).code(0).json();
+    assert_eq!((&json[0]["key"], &json[0]["value"]), (&"model".into(), &"m".into()));
+    let run = world.run(&["config", "get", "log"]).code(1);
+    assert!(run.stderr.contains("`log` is not set"), "{}", run.stderr);
+    let run = world.run(&["config", "get", "timeot"]).code(2);
+    assert!(run.stderr.contains("did you mean `timeout`?"), "{}", run.stderr);
+    for secret in [
+        "agents.mine.env.A",
+        "auth.mine.key",
+        "agents.mine.env",
+        "providers.mine.apiKey",
+        "mcp_servers.mine.Authorization",
+    ] {
+        let run = world.run(&["config", "get", secret]).code(2);
+        assert!(run.stderr.contains("may be a credential"), "{}", run.stderr);
+    }
+    let run = world.run(&["config", "get", "agents.mine"]).code(2);
+    assert!(
+        run.stderr.contains("its keys: command, env") && !run.stderr.contains("sekret"),
+        "{}",
+        run.stderr
+    );
+
+    let removed = world.run(&["config", "unset", "timeout"]).ok();
+    assert!(removed.starts_with("timeout removed from "), "{removed}");
+    let text = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    assert!(text.starts_with("# mine\nmodel") || text.starts_with("model"), "{text}");
+    assert!(!text.contains("timeout"), "{text}");
+    let run = world.run(&["config", "unset", "timeout"]).code(1);
+    assert!(run.stderr.contains("`timeout` is not set in "), "{}", run.stderr);
+    world.write(".attache.toml", "format = \"json\"\n");
+    world.run(&["--format", "text", "config", "unset", "--project", "format"]).ok();
+    assert_eq!(world.read(".attache.toml"), "");
+
+    let world = world.env("VISUAL", "sed -i s/my-agent/other/");
+    let edited = world.run(&["config", "edit"]).ok();
+    assert!(edited.ends_with("config.toml is valid\n"), "{edited}");
+    assert_eq!(world.run(&["config", "get", "agents.mine.command"]).ok(), "other --acp\n");
+    let world = world.env("VISUAL", "sh -c 'echo ttl = soon >> \"$1\"' sh");
+    let run = world.run(&["config", "edit", "--project"]).code(2);
+    assert!(
+        run.stderr.contains(".attache.toml") && run.stderr.contains("attache config edit --project"),
+        "{run:?}"
+    );
+    let world = world.env("VISUAL", "false");
+    let run = world.run(&["config", "edit"]).code(1);
+    assert!(run.stderr.contains("the editor failed"), "{}", run.stderr);
+}
+
+#[test]
 fn mistakes_in_files_are_reported() {
     let world = World::new();
     world.settings("timeout = \"soon\"");
@@ -99,7 +158,7 @@ fn mistakes_in_files_are_reported() {
     assert!(run.stderr.contains("config.toml: `timeout` is a number above 0"), "{}", run.stderr);
     let run = world.run(&["--format", "json", "exec", "x"]).code(2);
     assert_eq!(run.json()[0]["error"]["data"]["acpxCode"], "USAGE");
-    // What is needed to mend it works all the same.
+    // Commands that are needed to fix it still work.
     let run = world.run(&["config", "set", "timeout", "3"]).code(0);
     assert!(
         run.stderr.contains("warning: ") && run.stderr.contains("`timeout` is a number"),
@@ -131,7 +190,7 @@ fn a_policy_is_validated_when_it_is_set() {
     let set = world.run(&["config", "set", "permission_policy", "good.json"]).ok();
     assert!(set.contains(world.dir.join("good.json").to_str().unwrap()), "{set}");
     world.run(&["--cwd", "/", "exec", "x"]).ok();
-    // It changed meanwhile: who needs it is told, who does not goes on.
+    // It changed meanwhile: commands that need it report that, others continue.
     world.write("good.json", "{");
     let run = world.run(&["exec", "x"]).code(2);
     assert!(run.stderr.contains("`permission_policy` in ") && run.stderr.contains("config.toml"), "{run:?}");
@@ -156,7 +215,7 @@ fn credentials_are_never_shown() {
 #[test]
 fn an_unwritable_directory_is_reported_with_an_alternative() {
     let world = World::new().agent(ECHO);
-    // Root may write anywhere, but nobody makes a directory where a file is.
+    // Root may write anywhere, but cannot make a directory where a file is.
     fs::write(world.home().join("state"), "a file").unwrap();
     for args in [&["exec", "x"][..], &["sessions", "new"]] {
         let run = world.run(args).code(1);

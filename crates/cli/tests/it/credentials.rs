@@ -152,7 +152,7 @@ fn settings_that_others_can_read_give_no_credentials() {
     chmod("755");
     let run = world.run(&["exec", "x"]).code(0);
     assert!(run.stdout.contains(NONE) && run.stderr.contains("chmod 600"), "{run:?}");
-    // Nobody else can come to a file in a directory that is closed.
+    // Other users cannot reach a file in a private directory.
     chmod("700");
     fs::set_permissions(world.home().join("config.toml"), fs::Permissions::from_mode(0o644)).unwrap();
     says(&world, &[], "key <stored-1>");

@@ -1,5 +1,6 @@
 //! The demo, as anybody would run it first.
 
+use crate::chat_rig::{CTRL_D, Start};
 use crate::world::World;
 
 #[test]
@@ -30,34 +31,24 @@ fn the_demo_ends_green() {
     assert!(!out.contains("was not run"), "{out}");
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn on_a_terminal_a_person_is_asked_and_no_means_no() {
-    use std::io::Read as _;
-    use std::io::Write as _;
-
-    let world = World::new();
-    for (answer, code) in [("1\n", 0), ("2\n", 1)] {
-        let (mut pty, pts) = pty_process::blocking::open().unwrap();
-        let command = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_attache"))
-            .arg("demo")
-            .env("ATTACHE_HOME", world.home())
-            .current_dir(&world.dir);
-        let mut child = command.spawn(pts).unwrap();
-        let mut screen = String::new();
-        let mut bytes = [0; 4096];
-        // Each question gets the same answer; the end of the program ends the terminal.
-        let mut answered = 0;
-        while let Ok(n @ 1..) = pty.read(&mut bytes) {
-            screen.push_str(&String::from_utf8_lossy(&bytes[..n]));
-            while screen.matches("? your choice: ").count() > answered {
-                answered += 1;
-                pty.write_all(answer.as_bytes()).unwrap();
-            }
+#[tokio::test]
+async fn on_a_terminal_the_demo_plays_in_the_chat_and_no_means_no() {
+    for (answer, end) in [("y", "Green, after"), ("n", "The test still fails: the edit was not made")] {
+        let mut chat = Start::new().args(&["demo"]).size(40, 100).run_alone();
+        chat.sees("Ctrl-D leaves it").await;
+        chat.asks("Edit").await;
+        chat.keys(answer);
+        if answer == "y" {
+            chat.sees_no_more(" 1 y ").await;
+            chat.asks("sh test.sh").await;
+            chat.keys(answer);
         }
-        assert_eq!(child.wait().unwrap().code(), Some(code), "{screen}");
-        assert!(screen.contains("1) Yes, once") && screen.contains("2) No"), "{screen}");
-        assert_eq!(screen.contains("stays as it is"), code == 1, "{screen}");
+        chat.sees_no_more(" 1 y ").await;
+        chat.sees_no_more("Esc interrupts").await;
+        chat.prompts("").await;
+        chat.keys(CTRL_D);
+        chat.sees(end).await;
+        assert!(chat.exit().await.success());
     }
 }
 
@@ -69,7 +60,7 @@ fn without_agent_and_model_the_next_steps_are_shown() {
         command.env_remove(format!("{provider}_API_KEY"));
     }
     command.env_remove("ANTHROPIC_AUTH_TOKEN");
-    // Nobody listens there.
+    // No process listens there.
     for server in ["OLLAMA_HOST", "LMSTUDIO_BASE_URL", "LLAMACPP_BASE_URL", "VLLM_BASE_URL"] {
         command.env(server, "http://127.0.0.1:9");
     }

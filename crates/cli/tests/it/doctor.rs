@@ -163,7 +163,7 @@ fn an_agent_that_wants_a_login() {
 
 #[test]
 fn an_agent_at_an_address() {
-    // A port that was free a moment ago, and that nobody listens on.
+    // A port that was free a moment ago, and that no process listens on.
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let world = World::new();
     let report = examine(&world, &["--agent", &format!("tcp://{address}")], 1);

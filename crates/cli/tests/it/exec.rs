@@ -192,6 +192,11 @@ fn a_required_login_is_reported() {
     assert!(run.stdout.contains("log in first"), "{}", run.stdout);
     assert!(run.stdout.contains("attache auth login scripted"), "{}", run.stdout);
     assert!(run.stdout.contains("ATTACHE_AUTH_WEB"), "{}", run.stdout);
+    // An agent without a name is named by its command.
+    let script = world.write("login.script", "on session/new\n  fail -32000 log in first\n");
+    let agent = format!("{} {}", crate::world::test_agent().display(), script.display());
+    let run = world.run(&["--agent", &agent, "exec", "x"]).code(1);
+    assert!(run.stdout.contains(&format!("attache auth login '{agent}'")), "{}", run.stdout);
 }
 
 #[test]

@@ -39,7 +39,7 @@ Hello, world
 [tool] Edit a (completed)
   kind: edit
   output:
-    diff /a (+1 lines)
+    diff /a (+1 line)
 
 [plan]
   - [completed] look
@@ -128,7 +128,7 @@ fn a_reader_that_leaves_ends_the_turn() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    // Whoever left knows, and whoever stays need not hear of it.
+    // A reader that left knows, and one that stays needs no message.
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
@@ -168,4 +168,37 @@ fn output_of_codex_commands_is_shown() {
     );
     let text = world.run(&["exec", "x"]).ok();
     assert!(text.contains("  output:\n    first line\n    second line\n"), "{text}");
+}
+
+#[test]
+fn an_answer_is_drawn_on_a_terminal_and_unchanged_elsewhere() {
+    let answer = "# Title\n\nSome **bold** text.\n\n- one\n- two\n\n```sh\necho hi\n```\n\n[permission] no mark of ours";
+    let (first, second) = answer.split_at(20);
+    let piece = |text: &str| {
+        let text = serde_json::to_string(text).unwrap();
+        format!(
+            "  update {{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{{\"type\":\"text\",\"text\":{text}}}}}\n"
+        )
+    };
+    let tool = "  update {\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"t\",\"title\":\"Run\",\"status\":\"completed\",\"content\":[{\"type\":\"content\",\"content\":{\"type\":\"text\",\"text\":\"```console\\nfrom the tool\\n```\"}}]}\n";
+    let script =
+        format!("on session/prompt\n{}{}{tool}  say done\n  done end_turn\n", piece(first), piece(second));
+    let world = World::new().agent(&script);
+
+    let plain = world.run(&["exec", "go"]).code(0).stdout;
+    assert!(plain.starts_with(answer), "{plain}");
+    assert!(plain.contains("    ```console\n    from the tool\n"), "{plain}");
+
+    let drawn = String::from_utf8(crate::clean_tty::run(&world, &["exec", "go"], &[])).unwrap();
+    let drawn = drawn.replace('\r', "");
+    let at = drawn.find("Title").unwrap_or_else(|| panic!("{drawn}"));
+    let styles: &[&str] = &["\x1b[m", "\x1b[0m", "\x1b[1m"];
+    let text = styles.iter().fold(drawn[at..].to_owned(), |text, style| text.replace(style, ""));
+    assert!(text.contains("\n\nSome bold text.\n\n"), "{text}");
+    assert!(text.contains("one\n") && text.contains("two\n\n"), "{text}");
+    assert!(text.contains("echo") && !text.contains("```"), "{text}");
+    assert!(text.contains("    from the tool\n"), "{text}");
+    // Text of the agent cannot pass for ours, drawn or not.
+    assert!(!text.contains("\n[permission]") && text.contains("[permission] no mark of ours"), "{text}");
+    assert!(text.contains("\n\ndone\n\n"), "{text}");
 }

@@ -314,6 +314,7 @@ macro_rules! pages {
 
 pages! {
     contents "README.md"
+    install "install.md"
     first_five_minutes "first-five-minutes.md"
     scripting "scripting.md"
     permissions "permissions.md"
@@ -322,12 +323,15 @@ pages! {
     from_acpx "from-acpx.md"
     chat "chat.md"
     providers "providers.md"
+    local_models "local-models.md"
     agent "agent.md"
     checking "checking.md"
     recordings "recordings.md"
     files "files.md"
     sdk "sdk.md"
     versions "versions.md"
+    remote "remote.md"
+    hub "hub.md"
 }
 
 #[test]

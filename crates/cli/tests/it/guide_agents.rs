@@ -35,7 +35,7 @@ const RUDE: &str = r##"on session/prompt
   done end_turn
 "##;
 
-/// Wants a file of somebody else.
+/// Wants a file of another user.
 const NOSY: &str = r##"on session/prompt
   call fs/read_text_file {"path":"/etc/hostname"}
   say The answer was: $last

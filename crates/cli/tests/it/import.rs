@@ -212,7 +212,7 @@ on session/set_model
     assert_eq!(params("session/set_mode")["modeId"], "plan");
     assert_eq!(params("session/set_model")["modelId"], "large");
     assert_eq!(params("session/new")["mcpServers"][0]["command"], "mcp-files");
-    // A mode that the agent does not offer is told, with where it is from.
+    // A mode that the agent does not offer is reported with its origin.
     let settings = settings(&world).replace("mode = \"plan\"", "mode = \"fly\"");
     fs::write(world.home().join("config.toml"), settings).unwrap();
     let run = world.run(&["mine", "exec", "x"]).code(1);

@@ -285,7 +285,7 @@ fn a_question_is_a_result_for_newer_clients() {
 fn a_cancelled_call_has_no_response_and_leaves_no_process() {
     let world = World::new();
     let mut client = Client::with_handshake(&world, &["--approve-all"], json!({}));
-    // A pipe tells when the command runs, and when it has ended.
+    // A pipe shows when the command runs, and when it has ended.
     let [started, ended] = ["started", "ended"].map(|name| world.dir.join(name));
     assert!(Command::new("mkfifo").args([&started, &ended]).status().unwrap().success());
     let command = "exec 3>ended; echo > started; sleep 1000";

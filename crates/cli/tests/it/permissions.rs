@@ -30,7 +30,7 @@ fn the_modes() {
     assert_eq!(outcome(&edit, &["--approve-all"], 0), "once");
     assert_eq!(outcome(&edit, &["--deny-all"], 5), "no");
     let read = World::new().agent(&asks("read", "Read a"));
-    // PERM-05: whoever has said nothing is asked, and where nobody can be, nothing is allowed.
+    // PERM-05: without a setting the user is asked; without a terminal nothing is allowed.
     assert_eq!(outcome(&read, &[], 5), "no");
     assert_eq!(outcome(&read, &["--ask"], 5), "no");
     assert_eq!(outcome(&read, &["--approve-reads"], 0), "once");

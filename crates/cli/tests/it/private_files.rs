@@ -218,7 +218,7 @@ on session/prompt
         assert_eq!(files_with(&world.home(), secret), Vec::<PathBuf>::new());
         assert_eq!(files_with(&world.dir, secret), Vec::<PathBuf>::new());
     }
-    // An archive of somebody else is not believed to be clean.
+    // An archive of another user is not trusted to be clean.
     let archive = world.read("archive.json").replace("use ***", &format!("use {KEY}"));
     let archive = world.write("theirs.json", &archive);
     world.run(&["sessions", "delete"]);
@@ -263,19 +263,14 @@ fn the_demo_works_in_a_directory_of_its_own_and_removes_it() {
         shared_dir(&world.path("tmp"));
         let tmp = world.path("tmp").display().to_string();
         let mut terminal = Terminal::start(&world, &["demo"], &[("TMPDIR", &tmp)]);
-        terminal.sees("? your choice: ");
+        terminal.sees(" 1 y ");
         let entries: Vec<PathBuf> = fs::read_dir(&tmp).unwrap().map(|entry| entry.unwrap().path()).collect();
         let [dir] = entries.as_slice() else { panic!("{entries:?}") };
         assert_eq!(mode(dir), 0o700);
         let name = dir.file_name().unwrap().to_string_lossy().into_owned();
         assert!(!name.contains(&terminal.pid().to_string()), "{name} can be guessed");
-        match signal {
-            "INT" => terminal.keys("\x03"),
-            other => {
-                let pid = terminal.pid().to_string();
-                assert!(Command::new("kill").args([&format!("-{other}"), &pid]).status().unwrap().success());
-            }
-        }
+        let pid = terminal.pid().to_string();
+        assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
         let (status, text) = terminal.end();
         assert_eq!(status.code(), Some(130), "{text}");
         eventually("the end of the directory", || fs::read_dir(&tmp).unwrap().count() == 0);

@@ -283,7 +283,7 @@ on session/set_config_option
 "#;
     let world = World::new().agent(script);
     world.run(&["sessions", "new"]).ok();
-    // The agent of `sessions new` is gone; the next one is told to resume and answers without modes.
+    // The agent of `sessions new` is gone; the next one is asked to resume and answers without modes.
     assert_eq!(world.run(&["set-mode", "code"]).ok(), "mode set: code\n");
     assert_eq!(world.run(&["set", "model", "large"]).ok(), "model set: large\n");
     assert_eq!(world.run(&["set", "effort", "high"]).ok(), "config set: effort=high (0 options)\n");
@@ -292,7 +292,7 @@ on session/set_config_option
     assert_eq!(params("session/set_mode")["modeId"], "code");
     assert_eq!(params("session/set_model")["modelId"], "large");
     assert_eq!(params("session/set_config_option")["value"], "high");
-    // An agent that knows nothing of the kind is told about in plain words.
+    // An agent without the ability is reported in plain words.
     let world = World::new().agent("");
     world.run(&["sessions", "new"]).ok();
     let run = world.run(&["set", "model", "large"]).code(1);

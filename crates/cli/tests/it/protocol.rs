@@ -61,9 +61,53 @@ fn an_agent_of_version_1_is_started_twice_once() {
     assert_eq!(offers(&world), [2, 1]);
     world.run(&["exec", "hello"]).ok();
     assert_eq!(offers(&world), [2, 1, 1]);
+    let agents = world.run(&["--format", "json", "agents"]).json().remove(0);
+    let default = agents.as_array().unwrap().iter().find(|agent| agent["default"] == true).unwrap();
+    assert_eq!(default["protocolVersion"], 1, "{default}");
+    assert!(world.run(&["agents"]).ok().contains("(config, protocol 1)"));
     world.run(&["--protocol", "1", "exec", "hello"]).ok();
     let run = world.run(&["--protocol", "2", "exec", "hello"]).code(1);
     assert!(run.stdout.contains("version"), "{}", run.stdout);
+}
+
+#[test]
+fn a_command_line_with_version_2_alone_is_started_once() {
+    let world = World::new();
+    let agent = own_agent(&world, "== when \"hello\"\n--\nsay Hello yourself.\n");
+    // It refuses the offer of version 1, names version 2 and goes on as our own agent.
+    let script = format!(
+        r#"echo started >>starts
+read -r line
+case $line in *'"protocolVersion":1'*) ;; *) exit 9 ;; esac
+id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+printf '{{"jsonrpc":"2.0","id":%s,"error":{{"code":-32022,"message":"no","data":{{"requested":1,"supported":[2]}}}}}}\n' "$id"
+exec {agent}
+"#
+    );
+    let path = world.write("agent.sh", &script);
+    let agent = format!("sh '{}'", path.display());
+    let lines = world.run(&["--format", "json", "--agent", &agent, "exec", "hello"]).code(0).json();
+    assert!(lines.iter().any(|line| line["result"]["protocolVersion"] == 2), "{lines:?}");
+    assert_eq!(lines.last().unwrap()["result"]["stopReason"], "end_turn");
+    assert_eq!(world.read("starts"), "started\n");
+}
+
+#[test]
+fn status_and_agents_name_the_version() {
+    let world = World::new();
+    let agent = own_agent(&world, "== when \"hello\"\n--\nsay Hello.\n");
+    world.settings(&format!("[agents.mine]\ncommand = \"\"\"{agent}\"\"\""));
+    for version in ["1", "2"] {
+        let session = format!("session-{version}");
+        let run = |args: &[&str]| world.run(&[&["--protocol", version, "mine"], args].concat()).ok();
+        run(&["sessions", "new", "--name", &session]);
+        run(&["prompt", "-s", &session, "hello"]);
+        let status = run(&["status", "-s", &session]);
+        assert!(status.contains(&format!("\nprotocol: {version}\n")), "{status}");
+    }
+    let agents = world.run(&["--format", "json", "agents"]).json().remove(0);
+    let mine = agents.as_array().unwrap().iter().find(|agent| agent["name"] == "mine").unwrap();
+    assert_eq!(mine["protocolVersion"], 2, "{mine}");
 }
 
 #[test]

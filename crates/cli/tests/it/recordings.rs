@@ -64,13 +64,13 @@ fn a_recording_stands_in_for_its_client() {
     let mut args = vec!["replay", "talk.jsonl", "--patience", "1", "--as", "client", "--"];
     args.extend(agent.split(' '));
     world.run(&args).code(0);
-    // An agent that does something else is told apart.
+    // An agent that does something else is noticed.
     fs::write(world.path("scripted.script"), "on session/prompt\n  call session/request_permission {\"sessionId\":\"$session\",\"toolCall\":{\"toolCallId\":\"t\"},\"options\":[{\"optionId\":\"y\",\"name\":\"Y\",\"kind\":\"allow_once\"}]}\n  done end_turn\n").unwrap();
     let run = world.run(&args).code(1);
     assert!(run.stderr.contains("not in the recording: session/request_permission"), "{}", run.stderr);
 }
 
-/// Whoever does not stop talking, does not read or does not speak is not waited for longer than was said.
+/// A peer that does not stop talking, does not read or is silent gets no more time than was set.
 #[test]
 fn a_peer_that_does_something_else_altogether_is_given_up() {
     let (world, _) = world();
@@ -117,7 +117,7 @@ fn a_failed_recording_is_reported() {
     assert!(run.stderr.contains("cannot create"), "{}", run.stderr);
 }
 
-/// A device is no file to be replaced: what is always full tells of itself.
+/// A device is no file to be replaced: one that is always full reports it.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_reported_and_a_device_stays() {
@@ -190,7 +190,8 @@ fn a_recording_is_shown_in_every_way() {
     let raw = world.run(&["--format", "json", "trace", "--kind", "agent_message_chunk", "talk.jsonl"]);
     assert!(raw.json().iter().all(|line| line["from"] == "agent") && !raw.json().is_empty());
     assert!(world.run(&["trace", "--follow", "talk.jsonl"]).ok().contains("the agent ended with 0"));
-    world.run(&["trace", "--html", "talk.html", "talk.jsonl"]).code(0);
+    let run = world.run(&["trace", "--html", "talk.html", "talk.jsonl"]).code(0);
+    assert_eq!(run.stdout, "saved in talk.html\n");
     let page = world.read("talk.html");
     assert!(
         page.starts_with("<!DOCTYPE html>") && page.contains("you said hello") && !page.contains("http://"),

@@ -59,7 +59,7 @@ fn listed_and_searched_with_what_is_for_this_machine() {
     );
     assert_eq!(world.run(&["--format", "quiet", "registry", "search", "answers", "gem"]).ok(), "gemini\n");
     assert_eq!(world.run(&["registry", "search", "nothing like it"]).ok(), "no matching agent\n");
-    // A slip in one agent is told to those who want to know.
+    // A slip in one agent is reported to those who ask for it.
     assert!(world.run(&["-v", "registry", "list"]).stderr.contains("BROKEN"));
     // All of that needed one request.
     assert_eq!(server.paths(), ["/registry.json"]);

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 pub(crate) const NOBODY: u32 = 65534;
 
 /// A command that runs as another user. `None`, and a line that says why, where that is not possible.
-#[expect(clippy::print_stdout, reason = "whoever reads the test's output should know that it was skipped")]
+#[expect(clippy::print_stdout, reason = "a reader of the test's output should know that it was skipped")]
 pub(crate) fn as_nobody(program: impl AsRef<OsStr>) -> Option<Command> {
     let id = NOBODY.to_string();
     let mut command = Command::new("setpriv");

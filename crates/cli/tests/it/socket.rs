@@ -174,7 +174,7 @@ fn connections_that_say_nothing_do_not_keep_others_out() {
     let world = started(WRITES, &[]);
     let mut silent: Vec<Raw> = (0..60).map(|_| Raw::new(&world)).collect();
     assert!(world.run(&["prompt", "meanwhile"]).code == Some(5), "the prompt was not run");
-    // Whoever comes when it is full is told, and those who say nothing are sent away.
+    // A connection beyond the limit gets a message, and silent ones are closed.
     let mut crowd: Vec<Raw> = (0..60).map(|_| Raw::new(&world)).collect();
     assert!(crowd.last_mut().unwrap().failure().contains("too many"));
     assert!(silent[0].failure().contains("took longer"));

@@ -32,6 +32,8 @@ fn slips_are_usage_errors_with_advice() {
     let run = world.run(&["sessions", "nwe"]).code(2);
     assert!(run.stderr.contains("did you mean `new`?"), "{}", run.stderr);
     world.run(&["help", "nothing"]).code(2);
+    let run = world.run(&["check"]).code(2);
+    assert!(run.stderr.contains("`check` needs one of: agent, server, client, trace"), "{}", run.stderr);
     // What would have no effect is refused, wherever it stands.
     for args in [&["exec", "-s", "x", "hi"][..], &["-s", "x", "exec", "hi"], &["sessions", "--local", "new"]]
     {
@@ -66,9 +68,11 @@ fn the_completions_are_scripts() {
     input.push_str(&probe(&["attache", "exec", "--form"]));
     input.push_str(&probe(&["attache", "--format", "j"]));
     input.push_str(&probe(&["attache", "mi"]));
+    // After an agent no second one follows.
+    input.push_str(&probe(&["attache", "mine", "mi"]));
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-    assert_eq!(output, "sessions\nexport\n--format\njson\nmine mistral-vibe\n");
+    assert_eq!(output, "sessions\nexport\n--format\njson\nmine mistral-vibe\n\n");
     for shell in ["zsh", "fish"] {
         assert!(world.run(&["completions", shell]).ok().contains("attache"));
     }

@@ -131,7 +131,7 @@ impl World {
             .args(args)
             .current_dir(&self.dir)
             .env("ATTACHE_HOME", self.home())
-            // Nobody is left behind for long, should a test fail.
+            // No process stays for long if a test fails.
             .env("ATTACHE_TTL", "20")
             .env("ATTACHE_CANCEL_TIMEOUT", "5")
             .env_remove("NO_COLOR")
@@ -151,16 +151,18 @@ impl World {
 
     /// Starts the program; it can be watched and ended.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
-        let mut child = start(self.command(args).stdin(Stdio::null()));
-        let lines = Lines::of(child.stdout.take().unwrap());
-        let stderr = collect(child.stderr.take().unwrap());
-        Running { child, lines, stderr }
+        Running::of(start(self.command(args).stdin(Stdio::null())))
+    }
+
+    /// Starts the program with an input that [`Running::send`] writes.
+    pub(crate) fn start_piped(&self, args: &[&str]) -> Running {
+        Running::of(start(self.command(args).stdin(Stdio::piped())))
     }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
-        // Owners that are still there are told to go.
+        // Owners that are still there are asked to end.
         let records = fs::read_dir(self.home().join("state/sessions")).into_iter().flatten().flatten();
         for record in
             records.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "json"))
@@ -233,10 +235,38 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Starts a program with the input that the command has.
+    pub(crate) fn start(command: &mut Command) -> Running {
+        Running::of(start(command))
+    }
+
+    fn of(mut child: Child) -> Running {
+        let lines = Lines::of(child.stdout.take().unwrap());
+        let stderr = collect(child.stderr.take().unwrap());
+        Running { child, lines, stderr }
+    }
+
+    /// Writes a line to stdin.
+    pub(crate) fn send(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Closes stdin and waits for the end.
+    pub(crate) fn close(mut self) -> Run {
+        self.child.stdin = None;
+        self.end()
+    }
+
     /// Reads stdout until a line holds `text`.
     #[track_caller]
     pub(crate) fn until(&mut self, text: &str) {
         self.lines.until(text);
+    }
+
+    /// Returns the next line of stdout.
+    #[track_caller]
+    pub(crate) fn next(&mut self) -> String {
+        self.lines.next()
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -308,9 +338,22 @@ pub(crate) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
 
 /// Whether a process with this in its command line is there.
 pub(crate) fn is_running(text: &str) -> bool {
-    let Ok(entries) = fs::read_dir("/proc") else { return false };
-    entries.flatten().any(|entry| {
-        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).replace('\0', " ").contains(text)
-    })
+    process_with(text).is_some()
+}
+
+/// The id of a process with this in its command line. Of a process and its children with the same line, it is the parent.
+pub(crate) fn process_with(text: &str) -> Option<String> {
+    let ids =
+        fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let matching: Vec<String> = ids
+        .filter(|id| {
+            let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).replace('\0', " ").contains(text)
+        })
+        .collect();
+    let parent = |id: &String| {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        status.lines().find_map(|line| line.strip_prefix("PPid:").map(|id| id.trim().to_owned()))
+    };
+    matching.iter().find(|id| parent(id).is_none_or(|parent| !matching.contains(&parent))).cloned()
 }

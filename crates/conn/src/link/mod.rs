@@ -6,12 +6,11 @@ mod stdio;
 mod threads;
 mod writer;
 
-pub use net::Listener;
-pub use net::listen_tcp;
 #[cfg(unix)]
-pub use net::listen_unix;
-pub use reader::FrameReader;
+pub use net::{ActivatedSocket, activated_sockets, listen_unix};
+pub use net::{Listener, SocketListener, listen_tcp};
 pub(crate) use reader::Received;
+pub use reader::{FrameReader, KeepAlive};
 pub use writer::FrameWriter;
 
 use crate::Limits;
@@ -57,8 +56,10 @@ pub enum Flow {
     Out,
 }
 
-/// Observer of all lines; see [`Link::tap`].
-pub(crate) type Tap = Box<dyn FnMut(Flow, &[u8]) + Send>;
+/// Observer of all lines.
+///
+/// Example: [`Link`].
+pub type Tap = Box<dyn FnMut(Flow, &[u8]) + Send>;
 
 enum Kind {
     Stdio(Stdio),
@@ -74,14 +75,22 @@ impl Link {
 
     /// Calls `tap` with every line of the connection that is [opened](crate::open) on this link, without its
     /// line end and in the order of the wire. Received lines are passed before they are parsed, sent lines
-    /// before they are written. It runs in the driver and must not block. [`split`](Self::split) ignores it.
+    /// before they are written. It runs in the driver and must not block. Several taps are called in the order in
+    /// which they were set. [`split`](Self::split) ignores them.
     #[must_use]
-    pub fn tap(mut self, tap: impl FnMut(Flow, &[u8]) + Send + 'static) -> Link {
-        self.tap = Some(Box::new(tap));
+    pub fn tap(mut self, mut tap: impl FnMut(Flow, &[u8]) + Send + 'static) -> Link {
+        self.tap = Some(match self.tap.take() {
+            None => Box::new(tap),
+            Some(mut first) => Box::new(move |flow, line| {
+                first(flow, line);
+                tap(flow, line);
+            }),
+        });
         self
     }
 
-    pub(crate) fn take_tap(&mut self) -> Option<Tap> {
+    /// Takes the [taps](Self::tap), for code that splits the link and calls them itself.
+    pub fn take_tap(&mut self) -> Option<Tap> {
         self.tap.take()
     }
 
@@ -131,6 +140,23 @@ impl Link {
         Link::new(Kind::Bytes(Box::new(reader), Box::new(writer)))
     }
 
+    /// A pair of byte streams whose source is also polled while the connection pauses; see [`KeepAlive`].
+    ///
+    /// ```
+    /// use attache_conn::{KeepAlive, Link};
+    /// use tokio::io::AsyncWrite;
+    ///
+    /// fn connection(reader: impl KeepAlive + 'static, writer: impl AsyncWrite + Send + Unpin + 'static) -> Link {
+    ///     Link::from_keep_alive(reader, writer)
+    /// }
+    /// ```
+    pub fn from_keep_alive(
+        reader: impl KeepAlive + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Link {
+        Link::new(Kind::Halves(Source::KeepAlive(Box::new(reader)), Drain::Bytes(Box::new(writer))))
+    }
+
     /// Any transport with message boundaries, such as a WebSocket. A frame is one message without a line feed.
     pub fn from_frames(
         stream: impl Stream<Item = io::Result<Vec<u8>>> + Send + 'static,
@@ -143,6 +169,19 @@ impl Link {
     /// within a tokio runtime.
     ///
     /// The frame limit is that of [`Limits::default`]; [`FrameReader::with_limit`] changes it.
+    ///
+    /// ```
+    /// use attache_conn::Link;
+    ///
+    /// async fn forward(from: Link, to: Link) -> std::io::Result<()> {
+    ///     let ((mut reader, _), (_, mut writer)) = (from.split(), to.split());
+    ///     while let Some(line) = reader.next().await? {
+    ///         writer.feed(line);
+    ///         writer.flush().await?;
+    ///     }
+    ///     writer.close().await
+    /// }
+    /// ```
     pub fn split(self) -> (FrameReader, FrameWriter) {
         let (source, drain, guard) = match self.kind {
             Kind::Stdio(stdio) => {
@@ -171,6 +210,7 @@ impl std::fmt::Debug for Link {
         f.write_str(match &self.kind {
             Kind::Stdio(_) => "Link(stdio)",
             Kind::Bytes(..) => "Link(bytes)",
+            Kind::Halves(Source::KeepAlive(_), _) => "Link(keep-alive)",
             Kind::Halves(..) => "Link(frames)",
             Kind::Child(_) => "Link(child)",
         })

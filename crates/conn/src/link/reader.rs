@@ -21,6 +21,8 @@ const SMALL_LINES: u32 = 64;
 const HEAD: usize = 512;
 
 /// The receiving half of a [`Link`](crate::Link): complete lines, in order, none longer than the limit.
+///
+/// Example: [`Link::split`](crate::Link::split).
 pub struct FrameReader {
     source: Source,
     limit: usize,
@@ -39,7 +41,21 @@ pub struct FrameReader {
 
 pub(crate) enum Source {
     Bytes(Box<dyn AsyncRead + Send + Unpin>),
+    KeepAlive(Box<dyn KeepAlive>),
     Frames(Pin<Box<dyn Stream<Item = io::Result<Vec<u8>>> + Send>>),
+}
+
+/// A source of bytes that must not be left alone while the connection pauses, such as a WebSocket whose pings want an answer.
+///
+/// Its connection also keeps no read buffer while it is idle, because a server holds many of them.
+///
+/// Example: [`Link::from_keep_alive`](crate::Link::from_keep_alive).
+pub trait KeepAlive: AsyncRead + Send + Unpin {
+    /// Called instead of `poll_read` while the connection pauses. It may read ahead, within a bound of its own.
+    ///
+    /// # Errors
+    /// The connection is over.
+    fn poll_keep_alive(self: Pin<&mut Self>, cx: &mut Context<'_>) -> io::Result<()>;
 }
 
 /// An item of the input. Ranges are for [`FrameReader::bytes`].
@@ -80,11 +96,16 @@ impl FrameReader {
         self.guard.as_ref()
     }
 
+    /// Takes the child process, which then lives longer than the reader.
+    pub fn take_child(&mut self) -> Option<ChildGuard> {
+        self.guard.take()
+    }
+
     /// Returns the next line without its line end, or `None` at the end of the input. Skips blank lines.
     ///
     /// # Errors
-    /// Errors of the transport; `InvalidData` for a line over the limit, after which the next call returns the
-    /// following line; `UnexpectedEof` if the input ended within a line.
+    /// `InvalidData` for a line over the limit, and only for that: the next call returns the following line. `UnexpectedEof` if the input
+    /// ended within a line. Errors of the transport, which end the input.
     pub async fn next(&mut self) -> io::Result<Option<&[u8]>> {
         let range = loop {
             match poll_fn(|cx| self.poll_received(cx)).await? {
@@ -107,6 +128,16 @@ impl FrameReader {
             }
         };
         Ok(Some(self.bytes(&range)))
+    }
+
+    /// Keeps the peer satisfied while no line is read, for example by answers to pings. Ends only with an error; see
+    /// [`KeepAlive`].
+    pub async fn keep_alive(&mut self) -> io::Error {
+        poll_fn(|cx| match self.poll_paused(cx) {
+            Ok(()) => Poll::Pending,
+            Err(error) => Poll::Ready(error),
+        })
+        .await
     }
 
     pub(crate) fn limit(&self) -> usize {
@@ -134,8 +165,18 @@ impl FrameReader {
             }
             match &mut self.source {
                 Source::Bytes(_) => ready!(self.poll_fill(cx))?,
+                Source::KeepAlive(_) => {
+                    let Poll::Ready(filled) = self.poll_fill(cx) else {
+                        if self.buffer.is_empty() {
+                            self.buffer = Vec::new();
+                        }
+                        return Poll::Pending;
+                    };
+                    filled?;
+                }
                 Source::Frames(stream) => match ready!(stream.as_mut().poll_next(cx)) {
-                    Some(frame) => return Poll::Ready(Ok(self.take_frame(frame?))),
+                    Some(Ok(frame)) => return Poll::Ready(Ok(self.take_frame(frame))),
+                    Some(Err(error)) => return Poll::Ready(Err(self.fail(error))),
                     None => self.ended = true,
                 },
             }
@@ -213,17 +254,27 @@ impl FrameReader {
 
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.make_room();
-        let Source::Bytes(source) = &mut self.source else {
-            return Poll::Ready(Ok(()));
+        let read = match &mut self.source {
+            Source::Bytes(source) => pin!(source.read_buf(&mut self.buffer)).poll(cx),
+            Source::KeepAlive(source) => pin!(source.read_buf(&mut self.buffer)).poll(cx),
+            Source::Frames(_) => return Poll::Ready(Ok(())),
         };
-        let read = pin!(source.read_buf(&mut self.buffer));
-        match ready!(read.poll(cx)) {
+        match ready!(read) {
             Ok(0) => self.ended = true,
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Poll::Ready(Err(error)),
+            Err(error) => return Poll::Ready(Err(self.fail(error))),
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// The input ends with an error of the transport. A reader who goes on after a line over the limit must not go on after that.
+    fn fail(&mut self, error: io::Error) -> io::Error {
+        self.ended = true;
+        if error.kind() != io::ErrorKind::InvalidData {
+            return error;
+        }
+        io::Error::other(error.into_inner().unwrap_or_else(|| "invalid data".into()))
     }
 
     /// Moves the incomplete line to the front of the buffer and makes room for a read.
@@ -240,8 +291,20 @@ impl FrameReader {
         }
     }
 
+    /// Keeps the source alive while the reader pauses.
+    pub(crate) fn poll_paused(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        self.release_memory();
+        match &mut self.source {
+            Source::KeepAlive(source) => {
+                let kept = Pin::new(&mut **source).poll_keep_alive(cx);
+                kept.map_err(|error| self.fail(error))
+            }
+            Source::Bytes(_) | Source::Frames(_) => Ok(()),
+        }
+    }
+
     /// Frees a large empty buffer while the reader pauses.
-    pub(crate) fn release_memory(&mut self) {
+    fn release_memory(&mut self) {
         if self.start == self.buffer.len() && self.buffer.capacity() > KEEP {
             self.buffer = Vec::new();
             self.start = 0;

@@ -13,6 +13,8 @@ const KEEP: usize = 4 << 20;
 const SMALL: usize = 512 << 10;
 
 /// The sending half of a [`Link`](crate::Link).
+///
+/// Example: [`Link::split`](crate::Link::split).
 pub struct FrameWriter {
     drain: Drain,
     /// Complete lines that are being written.

@@ -7,6 +7,12 @@ use std::io;
 ///
 /// # Errors
 /// When the process is gone, cannot be looked at, or changes its parents faster than they can be read.
+///
+/// ```
+/// let is_guarded = !attache_conn::process::guardians(std::process::id())?.is_empty();
+/// # let _ = is_guarded;
+/// # std::io::Result::Ok(())
+/// ```
 #[cfg(target_os = "linux")]
 pub fn guardians(pid: u32) -> io::Result<Vec<u32>> {
     if Process::read(std::process::id()).is_err() {

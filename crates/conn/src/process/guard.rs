@@ -12,7 +12,9 @@ use super::tail::{Lines, Tail};
 /// Owns a child process. Dropping it ends the child in the background, without a runtime.
 ///
 /// The shutdown sequence begins with the end of the child's stdin, which is another value ([`Child::stdin`](super::Child)):
-/// drop it first, or [`Command::grace`](super::Command::grace) passes in vain.
+/// drop it first, or [`Command::grace`](super::Command::grace) passes without effect.
+///
+/// Example: [`Command::spawn`](super::Command::spawn).
 pub struct ChildGuard {
     pid: u32,
     control: Arc<Control>,
@@ -52,7 +54,7 @@ impl ChildGuard {
     }
 
     /// Starts the shutdown sequence (grace period, `SIGTERM`, grace period, `SIGKILL`) and waits for its end. It
-    /// goes on when this future is dropped.
+    /// continues when this future is dropped.
     pub async fn shutdown(&self) -> ExitStatus {
         self.control.stop();
         self.wait().await

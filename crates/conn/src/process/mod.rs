@@ -74,6 +74,12 @@ pub enum Stderr {
 /// From then on this process is a child subreaper: a program that it starts by other means than [`Command`], and that goes
 /// to the background, becomes a child of this process when its parent ends. It is left alone, but remains a zombie
 /// after its end until this process ends too.
+///
+/// ```no_run
+/// // First in `main`, before the runtime and its connections:
+/// attache_conn::process::adopt_orphans();
+/// attache_conn::process::return_freed_memory();
+/// ```
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     crate::sys::orphans::adopt();
@@ -84,6 +90,8 @@ pub fn adopt_orphans() {
 ///
 /// By default glibc keeps blocks of up to 32 MiB for reuse after the first of their size was freed, in as many
 /// arenas as there are threads: a few messages of some megabytes then cost many times their size for good.
+///
+/// Example: [`adopt_orphans`].
 pub fn return_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     crate::sys::malloc::return_large_blocks();
@@ -221,6 +229,21 @@ impl Command {
     /// # Errors
     /// When there is no runtime, when the system has no room, or when the program cannot be executed: the error says
     /// which program, and has the kind [`io::ErrorKind::NotFound`] when there is none of that name.
+    ///
+    /// ```
+    /// use attache_conn::process::Command;
+    /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    ///
+    /// # #[cfg(unix)]
+    /// async fn upper(text: &str) -> std::io::Result<String> {
+    ///     let mut child = Command::new("tr").args(["a-z", "A-Z"]).spawn()?;
+    ///     child.stdin.write_all(text.as_bytes()).await?;
+    ///     drop(child.stdin); // the end of its input
+    ///     let mut output = String::new();
+    ///     child.stdout.read_to_string(&mut output).await?;
+    ///     Ok(output)
+    /// }
+    /// ```
     pub fn spawn(self) -> io::Result<Child> {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(io::Error::other("a child process needs a tokio runtime, call spawn within one"));
@@ -271,6 +294,8 @@ impl fmt::Debug for Command {
 }
 
 /// A started program: its two pipes and the guard that ends it.
+///
+/// Example: [`Command::spawn`].
 #[derive(Debug)]
 pub struct Child {
     /// Its stdin; dropping this asks the child to exit.

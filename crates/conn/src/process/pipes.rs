@@ -11,10 +11,14 @@ use tokio::net::unix::pipe::{Receiver as Reader, Sender as Writer};
 use tokio::net::windows::named_pipe::{NamedPipeServer as Writer, NamedPipeServer as Reader};
 
 /// The writing end of a child's stdin.
+///
+/// Example: [`Command::spawn`](super::Command::spawn).
 #[derive(Debug)]
 pub struct ChildStdin(pub(super) Writer);
 
 /// The reading end of a child's stdout.
+///
+/// Example: [`Command::spawn`](super::Command::spawn).
 #[derive(Debug)]
 pub struct ChildStdout(pub(super) Reader);
 

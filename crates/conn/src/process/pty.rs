@@ -22,6 +22,24 @@ impl Command {
     ///
     /// # Errors
     /// As [`spawn`](Command::spawn), except that there may be no runtime.
+    ///
+    /// ```
+    /// use attache_conn::process::{Command, PtyEvent};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let (send, receive) = std::sync::mpsc::channel();
+    /// let child = Command::new("echo").arg("hello").spawn_pty(80, 24, move |event| {
+    ///     if let PtyEvent::Output(bytes) = event {
+    ///         let _ = send.send(bytes.to_vec());
+    ///     }
+    /// })?;
+    /// // The sender is dropped with the thread that watches the child.
+    /// let output: Vec<u8> = receive.iter().flatten().collect();
+    /// assert_eq!(output, b"hello\n");
+    /// # drop(child);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn spawn_pty(
         mut self,
         columns: u16,
@@ -42,6 +60,8 @@ impl Command {
 }
 
 /// An event of a child's terminal.
+///
+/// Example: [`Command::spawn_pty`](super::Command::spawn_pty).
 #[derive(Clone, Copy, Debug)]
 pub enum PtyEvent<'a> {
     /// Output, which may begin and end within a character.
@@ -51,6 +71,8 @@ pub enum PtyEvent<'a> {
 }
 
 /// A program on a terminal.
+///
+/// Example: [`Command::spawn_pty`](super::Command::spawn_pty).
 #[derive(Debug)]
 pub struct PtyChild {
     /// The terminal.
@@ -60,6 +82,8 @@ pub struct PtyChild {
 }
 
 /// Our end of a child's terminal.
+///
+/// Example: [`Command::spawn_pty`](super::Command::spawn_pty).
 #[derive(Debug)]
 pub struct Pty(File);
 

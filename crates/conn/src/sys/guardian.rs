@@ -1,6 +1,6 @@
 //! The guardians: processes between us and a child that clean up after our end.
 //!
-//! [`arm`] makes a command fork twice more just before it executes its program. The innermost process goes on to become
+//! [`arm`] makes a command fork twice more just before it executes its program. The innermost process becomes
 //! the program; the others never return into the caller's code. The inner guardian keeps a control pipe and a
 //! status pipe, sleeps until something happens, and ends when the program and all its descendants have.
 //!
@@ -92,7 +92,7 @@ pub(crate) fn end_orphans(program: pid_t) {
 }
 
 /// Runs in the process that was forked to become the program, and makes it the outer guardian. Returns its process id in
-/// a child, which goes on.
+/// a child, which continues.
 #[cfg(target_os = "linux")]
 fn fork_outer(parent: pid_t, times: Times) -> io::Result<Option<pid_t>> {
     process_tree::adopt_orphans();
@@ -145,7 +145,7 @@ fn fork_inner(
 /// A fork that runs no handlers which libraries have registered: they need not be safe here.
 #[cfg(all(target_os = "linux", not(target_arch = "s390x")))]
 fn fork() -> pid_t {
-    // SAFETY: clone with no flags but the signal is fork; no pointer is passed. The child only goes on to exec, so
+    // SAFETY: clone with no flags but the signal is fork; no pointer is passed. The child only continues to exec, so
     // that the C library's idea of the thread id, now stale, is never asked for.
     unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as pid_t }
 }

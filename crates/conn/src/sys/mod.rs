@@ -3,6 +3,8 @@
 #![expect(unsafe_code, reason = "system calls; each block carries its reason")]
 
 #[cfg(unix)]
+pub(crate) mod activation;
+#[cfg(unix)]
 pub(crate) mod guardian;
 #[cfg(windows)]
 pub(crate) mod job;

@@ -1,7 +1,7 @@
 //! What a line is, and what happens to those that are not messages.
 
 use crate::kit::{Received, Wire, connect};
-use attache_conn::{CallError, Limits, Peer, Side};
+use attache_conn::{CallError, Limits, Link, Peer, Side};
 use serde_json::json;
 
 fn agent(limits: Limits) -> (Peer, Received, Wire) {
@@ -125,4 +125,27 @@ async fn a_client_reports_log_lines_and_answers_malformed_messages() {
     assert_eq!(received.notification().await.0, "m");
     assert_eq!(received.noise().await.0, "{oops");
     assert_eq!(wire.json().await["error"]["code"], -32700, "and nothing before that");
+}
+
+/// A transport that is broken for good, such as a WebSocket after a wrong frame.
+struct Broken;
+
+impl tokio::io::AsyncRead for Broken {
+    fn poll_read(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+        _: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "a wrong frame")))
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_the_transport_ends_the_input() {
+    let (mut reader, _writer) = Link::from_io(Broken, tokio::io::sink()).split();
+    let error = reader.next().await.unwrap_err();
+    // This kind says that the next line can be read.
+    assert_ne!(error.kind(), std::io::ErrorKind::InvalidData);
+    assert_eq!(error.to_string(), "a wrong frame");
+    assert!(reader.next().await.unwrap().is_none());
 }

@@ -42,7 +42,7 @@ async fn producers_wait_and_answers_do_not() {
     received.request().await.2.ok(&"answer");
     timeout(IDLE, &mut task).await.expect_err("it still waits");
     assert_eq!(taken.load(Ordering::SeqCst), before);
-    // Reading brings everything, in order, and lets the producer go on.
+    // Reading brings everything, in order, and lets the producer continue.
     let mut updates = 0;
     loop {
         let line = wire.json().await;
@@ -174,4 +174,21 @@ async fn a_huge_message_goes_through_a_small_budget() {
         }
     };
     tokio::join!(sending, receiving);
+}
+
+#[tokio::test(start_paused = true)]
+async fn updates_of_a_task_that_yields_are_sent_although_nothing_follows() {
+    let (link, mut wire) = Wire::with_room(1 << 20);
+    let (peer, driver, _received) = connect(link, Limits::default(), Side::Agent);
+    tokio::spawn(driver);
+    // Fewer and more than a batch, and none that is urgent.
+    for count in [1, 2, 30, 500] {
+        for n in 0..count {
+            peer.notify("update", &json!({ "n": n, "text": "x".repeat(100) })).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        for n in 0..count {
+            assert_eq!(wire.json().await["params"]["n"], n);
+        }
+    }
 }

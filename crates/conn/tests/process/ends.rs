@@ -1,4 +1,4 @@
-//! How children end while we are there, and that nothing is left of them.
+//! Ends of children while we run; no process remains.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;

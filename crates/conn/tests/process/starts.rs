@@ -83,7 +83,7 @@ fn without_a_runtime_it_is_an_error_and_no_panic() {
 async fn a_chatty_child_never_blocks_on_stderr() {
     // shows STDIO-07: ten megabytes on stderr, and only then an answer. Only the guard reads them.
     let mark = Mark::new();
-    let text = "read go; head -c 10000000 /dev/zero | tr '\\0' x >&2; echo last words >&2; echo answer; cat";
+    let text = "read go; head -c 10000000 /dev/zero | tr '\\0' x >&2; echo final line >&2; echo answer; cat";
     let mut child = script(&mark, text).spawn().unwrap();
     child.stdin.write_all(b"go\n").await.unwrap();
     wait_for_output(&mut child, &["answer"]).await;
@@ -91,7 +91,7 @@ async fn a_chatty_child_never_blocks_on_stderr() {
     assert!(child.guard.wait().await.success());
     let tail = child.guard.stderr_tail();
     assert_eq!(tail.len(), 64 * 1024);
-    assert!(tail.starts_with("xxx") && tail.ends_with("xlast words\n"));
+    assert!(tail.starts_with("xxx") && tail.ends_with("xfinal line\n"));
 }
 
 #[tokio::test]

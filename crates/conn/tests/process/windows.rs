@@ -33,7 +33,7 @@ fn helper() {
     match part.as_str() {
         "echo" => input().for_each(|line| println!("{line}")),
         "crash" => {
-            eprintln!("last words");
+            eprintln!("final line");
             std::process::exit(3);
         }
         "chatty" => {
@@ -130,7 +130,7 @@ async fn a_child_answers_and_exits() {
 async fn a_crash_is_reported_with_status_and_stderr() {
     let child = child("crash").spawn().unwrap();
     assert_eq!(child.guard.wait().await.code(), Some(3));
-    assert!(child.guard.stderr_tail().ends_with("last words\n"));
+    assert!(child.guard.stderr_tail().ends_with("final line\n"));
 }
 
 #[tokio::test]

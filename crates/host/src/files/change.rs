@@ -1,6 +1,7 @@
 //! Operations on whole files: reading bytes, restoring, removing, moving. They resolve paths like all others, so nothing
 //! outside of the roots is touched.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -84,6 +85,47 @@ impl Jail {
             place.expect_file()?;
             place.dir.remove(&place.name).map_err(|error| FileError::io(&place.real, error))
         })
+    }
+
+    /// The target of a symbolic link, which is not followed. Returns `None` if the path is something else.
+    ///
+    /// # Errors
+    /// When the path leads outside, or nothing has this name.
+    pub fn link_target(&self, path: &Path) -> Result<Option<OsString>, FileError> {
+        let place = self.find_link(path)?;
+        match place.kind {
+            None => Err(FileError::NotFound(place.real)),
+            Some(Kind::Link) => match place.dir.read_link(&place.name) {
+                Ok(target) => Ok(Some(target)),
+                Err(error) => Err(FileError::io(&place.real, error)),
+            },
+            Some(_) => Ok(None),
+        }
+    }
+
+    /// Creates a symbolic link, whose target is not looked at. Missing parents are created.
+    ///
+    /// # Errors
+    /// When the path leads outside, the name is taken, or the system refuses.
+    pub fn create_link(&self, path: &Path, target: &OsStr) -> Result<(), FileError> {
+        let place = self.find_link(path)?;
+        let dir = make_parents(&place)?;
+        dir.make_link(&place.name, target).map_err(|error| FileError::io(&place.real, error))
+    }
+
+    /// Removes a symbolic link and keeps its target.
+    ///
+    /// # Errors
+    /// When there is no such link inside, or the system refuses.
+    pub fn remove_link(&self, path: &Path) -> Result<(), FileError> {
+        let place = self.find_link(path)?;
+        match place.kind {
+            None => Err(FileError::NotFound(place.real)),
+            Some(Kind::Link) => {
+                place.dir.remove(&place.name).map_err(|error| FileError::io(&place.real, error))
+            }
+            Some(_) => Err(FileError::Changed(place.real)),
+        }
     }
 
     /// Moves a file to a name that is not used yet. Missing parents are created.

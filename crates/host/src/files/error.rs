@@ -10,16 +10,16 @@ use attache::{Error, code};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileError {
-    /// There is no such file (FS-13).
-    NotFound(PathBuf),
-    /// The file is outside of the session's directories, or a link or `..` leads out of them (ROOT-17, ROOT-18).
-    Outside(PathBuf),
+    /// There is no such file.
+    NotFound(PathBuf), // FS-13
+    /// The file is outside of the session's directories, or a link or `..` leads out of them.
+    Outside(PathBuf), // ROOT-17, ROOT-18
     /// The path leads through this symbolic link, where links are refused.
     Link(PathBuf),
     /// It is a directory, a FIFO, a socket or a device.
     NotAFile(PathBuf, &'static str),
-    /// The file is not UTF-8 text (FS-17).
-    NotText(PathBuf, String),
+    /// The file is not UTF-8 text.
+    NotText(PathBuf, String), // FS-17
     /// It is larger than the limit in bytes.
     TooLarge(PathBuf, u64),
     /// The user or the policy denied it.
@@ -70,7 +70,8 @@ impl fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 impl From<FileError> for Error {
-    /// Maps a missing file to -32002, a path that may not be used to -32602, all else to -32603 (FS-13). The message contains
+    // FS-13
+    /// Maps a missing file to -32002, a path that may not be used to -32602, all else to -32603. The message contains
     /// only paths that the agent sent.
     fn from(error: FileError) -> Self {
         match error {

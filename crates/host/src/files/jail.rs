@@ -2,8 +2,10 @@
 //!
 //! A path is walked one name at a time, each name opened relative to the open directory before it and never through a
 //! link; links are read and followed by this code. So the file that was checked is the file that is used, even if names are changed
-//! meanwhile (ROOT-18). The walk starts at a root and only there: nothing outside is even looked at. `..` goes back to
+//! meanwhile. The walk starts at a root and only there: nothing outside is even looked at. `..` goes back to
 //! the directory that the walk came from; a link or a `..` that leaves a root is followed only into another root.
+
+// ROOT-18
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -116,8 +118,9 @@ impl Jail {
         self.find(path).map(|place| place.real)
     }
 
+    // FS-05, FS-06
     /// Reads text from line `line` on (counted from 1), at most `limit` lines of it, without the byte order mark that a file
-    /// may begin with (FS-05, FS-06).
+    /// may begin with.
     ///
     /// # Errors
     /// When there is no such file inside, or it holds no text, or too much of it.
@@ -143,8 +146,9 @@ impl Jail {
         text::read(&file, path, Window { line, limit }, self.limits)
     }
 
+    // FS-10, FS-11, FS-16
     /// Writes a whole file, which is there afterwards either entirely or not at all. Its permissions, its byte order mark and
-    /// its line ends are kept; missing parents are made (FS-10, FS-11, FS-16).
+    /// its line ends are kept; missing parents are made.
     ///
     /// # Errors
     /// When the path leads outside or to something that is no file, or the system refuses; the old file is intact then.
@@ -188,8 +192,17 @@ impl Jail {
 
     /// Resolves a path.
     pub(super) fn find(&self, path: &Path) -> Result<ResolvedPath, FileError> {
+        self.walk(path, true)
+    }
+
+    /// Resolves a path whose last component may be a link, which is not followed.
+    pub(super) fn find_link(&self, path: &Path) -> Result<ResolvedPath, FileError> {
+        self.walk(path, false)
+    }
+
+    fn walk(&self, path: &Path, follow_last: bool) -> Result<ResolvedPath, FileError> {
         let (root, rest) = self.enter(path, path)?;
-        Walk { jail: self, asked: path, root, above: Vec::new(), rest, links: 0 }.run()
+        Walk { jail: self, asked: path, root, above: Vec::new(), rest, links: 0, follow_last }.run()
     }
 
     /// Finds the innermost root that contains an absolute path, and the remaining components.
@@ -228,6 +241,8 @@ struct Walk<'a> {
     /// The remaining components.
     rest: VecDeque<OsString>,
     links: usize,
+    /// Whether a link as the last component is followed.
+    follow_last: bool,
 }
 
 impl Walk<'_> {
@@ -237,7 +252,7 @@ impl Walk<'_> {
                 self.go_up()?;
             } else if self.rest.is_empty() {
                 match self.here().kind(&step) {
-                    Ok(Kind::Link) => self.follow(step)?,
+                    Ok(Kind::Link) if self.follow_last => self.follow(step)?,
                     Ok(kind) => return Ok(self.arrive(Vec::new(), step, Some(kind))),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         return Ok(self.arrive(Vec::new(), step, None));

@@ -12,12 +12,13 @@ pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// The requested lines of a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
-    /// Counted from 1; 0 means 1 (FS-14).
-    pub(super) line: Option<u32>,
+    /// Counted from 1; 0 means 1.
+    pub(super) line: Option<u32>, // FS-14
     pub(super) limit: Option<u32>,
 }
 
-/// Reads a window of a file. Line ends are kept (FS-16).
+// FS-16
+/// Reads a window of a file. Line ends are kept.
 pub(super) fn read(
     file: &File,
     path: &Path,
@@ -92,7 +93,8 @@ fn gave_up(reader: &BufReader<std::io::Take<&File>>) -> bool {
     reader.get_ref().limit() == 0 && reader.buffer().is_empty()
 }
 
-/// Refuses binary data (FS-17): a NUL byte is in no text, and in nearly every other kind of file.
+// FS-17
+/// Refuses binary data: a NUL byte is in no text, and in nearly every other kind of file.
 fn refuse_binary(bytes: &[u8], path: &Path) -> Result<(), FileError> {
     let refuse = |why: &str| Err(FileError::NotText(path.to_owned(), why.to_owned()));
     if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {

@@ -81,7 +81,8 @@ fn open_old(place: &ResolvedPath) -> Result<Old, FileError> {
     Ok(Old { file: place.same_kind(opened)?, readable })
 }
 
-/// Creates missing parents, each relative to the one before (FS-11).
+// FS-11
+/// Creates missing parents, each relative to the one before.
 pub(super) fn make_parents(place: &ResolvedPath) -> Result<Arc<Dir>, FileError> {
     let mut dir = place.dir.clone();
     for name in &place.missing {

@@ -160,7 +160,8 @@ impl Policy {
     /// shown for this turn.
     ///
     /// # Errors
-    /// PERM-04: if it leads to an option that was not offered. Nothing is remembered then.
+    /// If it leads to an option that was not offered. Nothing is remembered then.
+    // PERM-04
     pub fn answer(
         &self,
         request: &RequestPermissionRequest,
@@ -209,7 +210,8 @@ impl Policy {
         decision
     }
 
-    /// Logs that a question needs no answer any more (PERM-08), or that the person gave none.
+    // PERM-08
+    /// Logs that a question needs no answer any more, or that the person gave none.
     pub fn withdrawn(&self, request: &RequestPermissionRequest) {
         let decision = Decision::Deny(Reason::new(Source::Person, "the question was withdrawn"));
         self.record(request, &Claim::new(request, &self.roots), &decision, None);

@@ -13,10 +13,12 @@
 //! default, the mode. A command that cannot be understood is never approved unseen while a rule restricts commands, and no mode
 //! approves a write to a protected file.
 //!
-//! PERM-05 to PERM-07: without any setting everything is asked; automatic answers come only from what the user has set.
+//! Without any setting everything is asked; automatic answers come only from what the user has set.
 //!
 //! Reading order: `effect.rs`, `judge.rs`, `question.rs`, `request.rs` (effects of a permission request), `rules.rs`, `mode.rs`, `scope.rs`,
 //! `memory.rs`, `command.rs`, `glob.rs`, `protected.rs`, `guard.rs`, `audit.rs`.
+
+// PERM-05 to PERM-07
 
 mod audit;
 mod command;
@@ -178,8 +180,8 @@ impl fmt::Display for Reason {
 /// How a permission request is to be answered.
 #[derive(Clone, Debug)]
 pub enum Decision {
-    /// With this option, which was offered (PERM-04).
-    Choose(Selected),
+    /// With this option, which was offered.
+    Choose(Selected), // PERM-04
     /// By a person, within the question's limit; pass the answer to [`Policy::answer`].
     Ask(Box<Question>),
     /// With `cancelled`: it is denied, and the agent offers no way to say so just once.

@@ -58,8 +58,9 @@ const DENIED: Stance = Stance::Deny("the mode is deny-all");
 impl Mode {
     /// Everything is denied.
     pub const DENY_ALL: Mode = Mode { name: "deny-all", ..Mode::all(DENIED) };
-    /// A person is asked about everything, except for reads that an agent makes through this side (PERM-05).
+    /// A person is asked about everything, except for reads that an agent makes through this side.
     pub const ASK: Mode = Mode {
+        // PERM-05
         name: "ask",
         read_direct: Stance::Allow,
         run_read_only: Stance::Allow,

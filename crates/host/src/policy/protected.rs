@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Directories: everything below them is protected.
 const DIRECTORIES: &[&str] = &[
+    ".agents",
     ".attache",
     ".claude",
     ".codex",

@@ -257,7 +257,8 @@ pub(super) fn choices(scopes: &[Scope], base: &Path, agent: &str, span: Span) ->
     choices
 }
 
-/// The answers to a permission request. PERM-04: each of them leads to an option that was offered, or to none.
+// PERM-04
+/// The answers to a permission request. Each of them leads to an option that was offered, or to none.
 pub(super) fn offered_choices(
     request: &RequestPermissionRequest,
     scopes: &[Scope],

@@ -158,14 +158,6 @@ fn normal(host: &str) -> Option<String> {
     is_name.then(|| host.to_ascii_lowercase())
 }
 
-/// Whether a host is covered by a list like `NO_PROXY`.
-pub(super) fn is_listed(list: &[String], host: &str) -> bool {
-    list.iter().any(|entry| {
-        let entry = entry.trim_start_matches('.');
-        entry == "*" || host == entry || host.strip_suffix(entry).is_some_and(|rest| rest.ends_with('.'))
-    })
-}
-
 impl Refusal {
     /// The reason, for a person.
     pub(super) fn explain(&self, host: &str, port: u16) -> String {
@@ -204,17 +196,5 @@ mod tests {
             assert_eq!(normal(host).as_deref(), expected, "{host:?}");
         }
         assert_eq!(normal(&"a.".repeat(200)), None);
-    }
-
-    #[test]
-    fn lists_cover_domains() {
-        let list = ["example.org".to_owned(), ".corp".to_owned()];
-        for host in ["example.org", "a.example.org", "x.corp", "corp"] {
-            assert!(is_listed(&list, host), "{host}");
-        }
-        for host in ["badexample.org", "example.org.evil", "corporate"] {
-            assert!(!is_listed(&list, host), "{host}");
-        }
-        assert!(is_listed(&["*".to_owned()], "anything"));
     }
 }

@@ -155,7 +155,7 @@ struct Shared {
 
 impl Shared {
     /// The upstream proxy for a host, if there is one.
-    fn upstream(&self, host: &str, traffic: Traffic) -> Option<&upstream::Server> {
+    fn upstream(&self, host: &str, traffic: Traffic) -> Option<upstream::Server<'_>> {
         self.options.upstream.as_ref().and_then(|upstream| upstream.server(host, traffic))
     }
 

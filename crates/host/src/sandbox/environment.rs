@@ -9,7 +9,7 @@ use crate::secrets::is_secret_name;
 /// Variables that [`Environment::Minimal`] keeps as they are, besides `PATH` and `LC_*`.
 const KEPT: &[&str] = &["LANG", "TERM", "TZ", "COLUMNS", "LINES", "USER"];
 
-/// Search path where nothing is left of the caller's.
+/// Fallback search path if no entry of the caller's is usable.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Variables that keep git quiet, local and from running programs.

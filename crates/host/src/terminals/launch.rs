@@ -22,7 +22,8 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    /// Parses the request. A command is a program with arguments (TERM-14); a text with blanks and without arguments that names no
+    // TERM-14
+    /// Parses the request. A command is a program with arguments; a text with blanks and without arguments that names no
     /// program is a shell command.
     pub(super) fn new(request: CreateTerminalRequest, cwd: PathBuf) -> Self {
         let env: Vec<(String, String)> =

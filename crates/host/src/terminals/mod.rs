@@ -203,7 +203,8 @@ impl PtyTerminals {
         self
     }
 
-    /// Sets how many bytes of output are kept by default, and at most on the agent's request (TERM-06).
+    // TERM-06
+    /// Sets how many bytes of output are kept by default, and at most on the agent's request.
     #[must_use]
     pub fn output_limits(mut self, default: u64, largest: u64) -> Self {
         (self.settings.default_output, self.settings.largest_output) = (default, largest);

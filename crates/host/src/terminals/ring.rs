@@ -31,10 +31,11 @@ impl Budget {
     }
 }
 
+// TERM-19, TERM-06, TERM-07
 /// The end of a byte stream as text.
 ///
-/// Invalid UTF-8 becomes U+FFFD (TERM-19). Beyond the limit the oldest characters are dropped, never parts of one, so slightly
-/// less than the limit may be left (TERM-06, TERM-07).
+/// Invalid UTF-8 becomes U+FFFD. Beyond the limit the oldest characters are dropped, never parts of one, so slightly
+/// less than the limit may be left.
 #[derive(Debug)]
 pub struct Ring {
     text: VecDeque<u8>,

@@ -5,7 +5,8 @@ use std::process::ExitStatus;
 
 use attache::wire::v1::TerminalExitStatus;
 
-/// Converts an exit status to a code or the name of a signal (TERM-16).
+// TERM-16
+/// Converts an exit status to a code or the name of a signal.
 pub(super) fn of(status: ExitStatus) -> TerminalExitStatus {
     let mut result = TerminalExitStatus::new();
     result.exit_code = status.code().and_then(|code| u32::try_from(code).ok());

@@ -38,9 +38,10 @@ fn decisions_are_audited_with_their_reasons() {
     policy.unanswered(&permission(json!({ "kind": "fetch", "title": "x" })), Silence::TimeLimit);
     policy.withdrawn(&permission(json!({ "kind": "fetch", "title": "x" })));
     let lines = lines(&log);
-    let told: Vec<_> = lines.iter().map(|line| [&line["outcome"], &line["by"], &line["option"]]).collect();
+    let decisions: Vec<_> =
+        lines.iter().map(|line| [&line["outcome"], &line["by"], &line["option"]]).collect();
     assert_eq!(
-        json!(told),
+        json!(decisions),
         json!([
             ["allowed", "mode", "allow_once"],
             ["denied", "rule", "reject_once"],

@@ -70,7 +70,7 @@ fn very_many_tool_calls() {
 
 #[test]
 fn unopened_sessions() {
-    // Every subagent is told about, and a thousand of them have events of their own.
+    // Every subagent is announced, and a thousand of them have events of their own.
     assert_eq!(attack("sessions"), 20_000 + 1_024);
 }
 

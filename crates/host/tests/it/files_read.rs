@@ -139,7 +139,7 @@ fn sizes_are_limited() {
     assert!(error.to_string().contains("`line` and `limit`"));
     assert_eq!(jail.read(&file, Some(40), Some(9)).unwrap().len(), 99);
     assert!(matches!(jail.read(&file, Some(40), Some(10)), Err(FileError::TooLarge(..))));
-    // Nobody looks for a line at the other end of the world.
+    // A line far past the end of the file is not searched for.
     assert!(matches!(jail.read(&file, Some(60), Some(1)), Err(FileError::TooLarge(_, 550))));
     assert!(matches!(jail.write(&scratch.join("new"), "12345678901"), Err(FileError::TooLarge(_, 10))));
     assert!(!scratch.join("new").exists());

@@ -192,7 +192,7 @@ fn the_longest_name_can_be_written() {
 
 const READ_ONLY: &str = "ATTACHE_HOST_TEST_READ_ONLY";
 
-/// Not a test: what somebody may do who is not root. It is a test function only because that makes it part of this binary.
+/// Not a test: writes as a user other than root. It is a test function only because that makes it part of this binary.
 #[test]
 #[ignore = "is started by the test below, as a process of its own"]
 fn helper() {
@@ -228,7 +228,7 @@ fn a_file_that_may_not_be_written_is_not_replaced_either() {
     mode("closed", 0o000);
     let _ = chown(scratch.join("closed"), Some(65_534), Some(65_534));
     mode(".", 0o777);
-    // Root may do everything, so root becomes somebody else for this.
+    // Root may do everything, so this runs as another user.
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let exe = std::env::current_exe().unwrap();
     let mut command = Command::new(if is_root { "setpriv".as_ref() } else { exe.as_path() });
@@ -240,8 +240,8 @@ fn a_file_that_may_not_be_written_is_not_replaced_either() {
         .env(READ_ONLY, scratch.path());
     match command.stdin(Stdio::null()).output() {
         Ok(output) => {
-            let told = String::from_utf8_lossy(&output.stdout);
-            assert!(told.contains("1 passed"), "{told}{}", String::from_utf8_lossy(&output.stderr));
+            let stdout = String::from_utf8_lossy(&output.stdout);
+            assert!(stdout.contains("1 passed"), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
         }
         // Not every system has `setpriv`.
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound),

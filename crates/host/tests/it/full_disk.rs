@@ -34,8 +34,8 @@ fn a_process_at_its_limit() {
     // The limit is in blocks of 512 bytes or of 1024, depending on the shell.
     let script = "trap '' XFSZ; ulimit -f 64; exec \"$0\" --exact full_disk::helper --ignored --nocapture";
     let output = Command::new("sh").args(["-c", script]).arg(exe).env(FILE, &file).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("1 passed"), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("1 passed"), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
     only_the_old_file_is_there(&file);
 }
 

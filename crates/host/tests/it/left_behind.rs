@@ -34,17 +34,17 @@ fn request(mark: &str, text: &str) -> CreateTerminalRequest {
 
 /// Starts a command and waits until it has said all `words`.
 async fn start(mark: &str, text: &str, words: &[&str]) -> PtyTerminal {
-    let (tell, mut told) = mpsc::channel(256);
+    let (sender, mut output) = mpsc::channel(256);
     let terminals =
         PtyTerminals::new(Guard::open()).kill_grace(Duration::from_millis(50)).on_event(move |event| {
             if let TerminalEvent::Output { text, .. } = event {
-                let _ = tell.blocking_send(text.to_owned());
+                let _ = sender.blocking_send(text.to_owned());
             }
         });
     let terminal = terminals.create_in(None, &[PathBuf::from("/")], request(mark, text)).await.unwrap();
     let mut all = String::new();
     while !words.iter().all(|word| all.lines().any(|line| line == *word)) {
-        all.push_str(&told.recv().await.expect("it ended too early"));
+        all.push_str(&output.recv().await.expect("it ended too early"));
     }
     terminal
 }
@@ -106,7 +106,7 @@ fn after_the_end_of_the_runtime() {
 const HOW: &str = "ATTACHE_HOST_TEST_END";
 const ARGS: [&str; 5] = ["--exact", "left_behind::helper", "--ignored", "--nocapture", "--test-threads=1"];
 
-/// Not a test: a program that runs a command and ends as it is told. It is a test function only because that makes it
+/// Not a test: a program that runs a command and ends as its argument says. It is a test function only because that makes it
 /// part of this binary.
 #[test]
 #[ignore = "is started by the tests below, as a process of its own"]

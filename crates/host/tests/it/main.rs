@@ -1,4 +1,4 @@
-//! What a client lends, with real files, real processes and real agents.
+//! Capabilities that a client provides, with real files, real processes and real agents.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, missing_docs)]
 

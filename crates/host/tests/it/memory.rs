@@ -106,7 +106,7 @@ fn a_broken_memory_approves_nothing() {
         .map(|entry| entry.unwrap().path())
         .find(|path| path.extension().unwrap() == "json");
     let file = file.unwrap();
-    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o077, 0, "for nobody else's eyes");
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o077, 0, "readable by its owner only");
     fs::write(&file, "{").unwrap();
     assert!(!using.decide(&run("make")).allows());
     assert!(Memory::open(&scratch.join("state"), &scratch.join("p")).is_err());

@@ -29,20 +29,20 @@ async fn echo() -> u16 {
     port
 }
 
-/// A web server that tells each request, and answers it with `response`.
+/// A web server that reports each request and answers it with `response`.
 async fn web(response: &'static str) -> (u16, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (tell, told) = mpsc::channel(64);
+    let (sender, requests) = mpsc::channel(64);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(answer(stream, response, tell.clone()));
+            tokio::spawn(answer(stream, response, sender.clone()));
         }
     });
-    (port, told)
+    (port, requests)
 }
 
-async fn answer(mut stream: TcpStream, response: &str, tell: mpsc::Sender<String>) {
+async fn answer(mut stream: TcpStream, response: &str, sender: mpsc::Sender<String>) {
     let mut text = String::new();
     let mut buffer = vec![0; 4096];
     let is_whole = |text: &str| match text.split_once("\r\n\r\n") {
@@ -65,7 +65,7 @@ async fn answer(mut stream: TcpStream, response: &str, tell: mpsc::Sender<String
     while let Ok(count @ 1..) = stream.read(&mut buffer).await {
         text.push_str(&String::from_utf8_lossy(&buffer[..count]));
     }
-    let _ = tell.send(text).await;
+    let _ = sender.send(text).await;
 }
 
 const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nhello";
@@ -297,7 +297,7 @@ async fn nonsense_is_answered_with_an_error() {
     let text =
         talk(&proxy, format!("GET http://localhost/{} HTTP/1.1\r\n\r\n", "x".repeat(80)).as_bytes()).await;
     assert!(text.starts_with("HTTP/1.1 431 "), "{text}");
-    // Nobody listens there.
+    // No server listens there.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);

@@ -1,4 +1,4 @@
-//! Somebody exchanges files, links and directories while we use them. Whatever comes out, it is never the secret.
+//! Another process exchanges files, links and directories while we use them. No result contains the secret.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ const WRITES: usize = 400;
 /// Runs `disturb` again and again in one thread, `act` many times in this one. `act` says which of two things happened, and
 /// both must have, or there was no race.
 fn while_disturbed(rounds: usize, mut disturb: impl FnMut() + Send, mut act: impl FnMut(usize) -> bool) {
-    /// Also when `act` panics, or nobody would ever learn of it.
+    /// Also when `act` panics, so that the panic is reported.
     struct Stop<'a>(&'a AtomicBool);
     impl Drop for Stop<'_> {
         fn drop(&mut self) {

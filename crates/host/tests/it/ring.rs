@@ -31,14 +31,14 @@ proptest! {
     fn pieces_make_no_difference(pieces in pieces(), limit in 0_usize..80) {
         // shows TERM-06, TERM-07, TERM-19
         let mut ring = Ring::new(limit);
-        let mut told = String::new();
+        let mut passed_on = String::new();
         for piece in &pieces {
-            told.push_str(&ring.push(piece));
+            passed_on.push_str(&ring.push(piece));
             prop_assert!(ring.len() <= limit);
         }
-        told.push_str(ring.finish().unwrap_or_default());
+        passed_on.push_str(ring.finish().unwrap_or_default());
         let whole = pieces.concat();
-        prop_assert_eq!(&told, &String::from_utf8_lossy(&whole));
+        prop_assert_eq!(&passed_on, &String::from_utf8_lossy(&whole));
         prop_assert_eq!((ring.text(), ring.is_truncated()), expected(&whole, limit));
     }
 }

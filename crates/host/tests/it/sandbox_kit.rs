@@ -64,7 +64,7 @@ pub(crate) fn command<S: AsRef<OsStr>>(backend: Backend, confinement: &Confineme
     command
 }
 
-/// What a shell script printed in a sandbox.
+/// The output of a shell script in a sandbox.
 pub(crate) struct Outcome {
     pub(crate) backend: Backend,
     pub(crate) code: i32,

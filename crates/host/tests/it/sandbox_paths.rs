@@ -347,7 +347,7 @@ fn a_directory_that_changes_meanwhile_opens_nothing() {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let _stop = Stop(&stop);
-            // Somebody exchanges a root and a link to the outside as fast as possible.
+            // Another thread swaps a root with a link to the outside as fast as possible.
             scope.spawn(|| {
                 let (sub, other) = (root.join("sub"), root.join("other"));
                 symlink(&outside, &other).unwrap();

@@ -118,7 +118,7 @@ fn killing_the_outer_process_leaves_nothing() {
             child.kill().unwrap();
             child.wait().unwrap();
             mark.await_none();
-            // What was put there for the time of the command goes too.
+            // Placeholders of the command are removed too.
             until("no placeholder", || !scratch.join(".attache.toml").exists());
             let own = program();
             until("no process of the sandbox", || !is_running(&own, scratch.path()));

@@ -1,4 +1,4 @@
-//! Through a real connection: an agent uses what a client lends.
+//! Through a real connection: an agent uses the capabilities of a client.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::kit::{Mark, Scratch};
 
-/// An agent that does what the prompt says, with the client's files and terminals, and tells what came of it.
+/// An agent that does what the prompt says, with the client's files and terminals, and reports the result.
 struct Obedient {
     mark: String,
 }
@@ -22,7 +22,7 @@ impl agent::AgentSession for Obedient {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         let text = prompt.text();
         let (order, rest) = text.split_once(' ').unwrap_or((&text, ""));
-        let told = match order {
+        let report = match order {
             "read" => turn.read_files().unwrap().read(rest).await,
             "write" => {
                 turn.write_files().unwrap().write(rest, "from the agent").await.map(|()| "written".to_owned())
@@ -58,7 +58,7 @@ impl agent::AgentSession for Obedient {
             }
             other => panic!("unknown order: {other}"),
         };
-        match told {
+        match report {
             Ok(text) => turn.say(text).await?,
             Err(Error::Refused(error)) => turn.say(format!("{}: {}", error.code, error.message)).await?,
             Err(other) => return Err(other),
@@ -146,7 +146,7 @@ async fn a_permitted_effect_needs_no_second_question() {
     let policy = Arc::new(Policy::new(Mode::ASK).roots([scratch.path()]));
     let mut session = open(&policy, scratch.path().to_owned(), "").await;
     let at = |name: &str| scratch.join(name).display().to_string();
-    // Nobody can be asked by the files themselves here, so this is refused...
+    // The files cannot ask the user here, so this is refused...
     let refused = order(&mut session, &policy, &format!("write {}", at("a"))).await;
     assert!(refused.contains("not permitted"), "{refused}");
     // ...and this is not, because the agent has asked.
@@ -163,41 +163,37 @@ async fn commands_run_and_are_held_to_the_policy() {
     let rules = attache_host::policy::Rules::parse(&rules.to_string()).unwrap();
     let policy = Arc::new(Policy::new(Mode::APPROVE_ALL).rules(rules).roots([scratch.path()]));
     let mut session = open(&policy, scratch.path().to_owned(), "").await;
-    let told = order(&mut session, &policy, "run pwd").await;
-    assert_eq!(told, format!("{}\nSome(0)", scratch.path().display()));
+    let report = order(&mut session, &policy, "run pwd").await;
+    assert_eq!(report, format!("{}\nSome(0)", scratch.path().display()));
     let refused = order(&mut session, &policy, "run echo x; touch made").await;
     assert!(refused.contains("not permitted"), "{refused}");
     assert!(!scratch.join("made").exists());
 }
 
 #[tokio::test]
-async fn terminals_die_with_their_session() {
+async fn terminals_die_with_their_session_and_their_connection() {
     // shows TERM-20
-    let scratch = Scratch::new();
-    let mark = Mark::new();
-    let policy = Arc::new(Policy::new(Mode::APPROVE_ALL));
-    let mut session = open(&policy, scratch.path().to_owned(), mark.value()).await;
-    assert_eq!(order(&mut session, &policy, "leave-running").await, "running");
-    assert_eq!(mark.alive().len(), 1);
-    drop(session);
-    while !mark.alive().is_empty() {
-        tokio::task::yield_now().await;
-    }
-}
-
-#[tokio::test]
-async fn terminals_die_with_their_connection() {
-    // shows TERM-20
-    let scratch = Scratch::new();
-    let mark = Mark::new();
-    let policy = Arc::new(Policy::new(Mode::APPROVE_ALL));
-    let mut session = open(&policy, scratch.path().to_owned(), mark.value()).await;
-    assert_eq!(order(&mut session, &policy, "leave-running").await, "running");
-    assert_eq!(mark.alive().len(), 1);
-    let agent = session.agent().clone();
-    agent.shutdown().await;
-    while !mark.alive().is_empty() {
-        tokio::task::yield_now().await;
+    for drops_session in [true, false] {
+        let scratch = Scratch::new();
+        let mark = Mark::new();
+        let policy = Arc::new(Policy::new(Mode::APPROVE_ALL));
+        let mut session = open(&policy, scratch.path().to_owned(), mark.value()).await;
+        assert_eq!(order(&mut session, &policy, "leave-running").await, "running");
+        assert_eq!(mark.alive().len(), 1);
+        // The session is kept until the end in the other case.
+        let _kept = match drops_session {
+            true => {
+                drop(session);
+                None
+            }
+            false => {
+                session.agent().clone().shutdown().await;
+                Some(session)
+            }
+        };
+        while !mark.alive().is_empty() {
+            tokio::task::yield_now().await;
+        }
     }
 }
 

@@ -54,20 +54,20 @@ async fn watched(
     terminals: PtyTerminals,
     request: CreateTerminalRequest,
 ) -> (PtyTerminal, mpsc::Receiver<String>) {
-    let (tell, told) = mpsc::channel(256);
+    let (sender, output) = mpsc::channel(256);
     let terminals = terminals.on_event(move |event| {
         if let TerminalEvent::Output { text, .. } = event {
-            let _ = tell.blocking_send(text.to_owned());
+            let _ = sender.blocking_send(text.to_owned());
         }
     });
-    (terminals.create_in(None, &[PathBuf::from("/")], request).await.unwrap(), told)
+    (terminals.create_in(None, &[PathBuf::from("/")], request).await.unwrap(), output)
 }
 
 /// Waits until `text` has come.
-async fn heard(told: &mut mpsc::Receiver<String>, text: &str) {
+async fn heard(output: &mut mpsc::Receiver<String>, text: &str) {
     let mut all = String::new();
     while !all.contains(text) {
-        all.push_str(&told.recv().await.expect("nothing more comes"));
+        all.push_str(&output.recv().await.expect("nothing more comes"));
     }
 }
 
@@ -96,8 +96,8 @@ async fn it_is_a_real_terminal() {
 #[tokio::test]
 async fn a_new_size_is_reported() {
     let text = "trap 'stty size; exit 0' WINCH; echo ready; while :; do read line; done";
-    let (terminal, mut told) = watched(terminals(), script(text)).await;
-    heard(&mut told, "ready").await;
+    let (terminal, mut output) = watched(terminals(), script(text)).await;
+    heard(&mut output, "ready").await;
     terminal.resize(50, 20).unwrap();
     assert_eq!(terminal.wait_for_exit().await.unwrap(), code(0));
     assert_eq!(terminal.output().await.unwrap().output, "ready\n20 50\n");
@@ -105,9 +105,9 @@ async fn a_new_size_is_reported() {
 
 #[tokio::test]
 async fn what_is_typed_is_read() {
-    let (terminal, mut told) =
+    let (terminal, mut output) =
         watched(terminals(), script("stty -echo; echo ready; read line; echo \"<$line>\"")).await;
-    heard(&mut told, "ready").await;
+    heard(&mut output, "ready").await;
     terminal.input(b"hello\n").unwrap();
     assert_eq!(terminal.wait_for_exit().await.unwrap(), code(0));
     assert_eq!(terminal.output().await.unwrap().output, "ready\n<hello>\n");
@@ -264,8 +264,8 @@ async fn bytes_that_are_no_text_are_replaced() {
 #[tokio::test]
 async fn a_running_command_has_output_and_no_status() {
     // shows TERM-04, TERM-08
-    let (terminal, mut told) = watched(terminals(), script("echo ready; exec sleep 999999")).await;
-    heard(&mut told, "ready").await;
+    let (terminal, mut output) = watched(terminals(), script("echo ready; exec sleep 999999")).await;
+    heard(&mut output, "ready").await;
     let output = terminal.output().await.unwrap();
     assert_eq!((output.output.as_str(), output.exit_status), ("ready\n", None));
     terminal.release().await.unwrap();
@@ -274,8 +274,8 @@ async fn a_running_command_has_output_and_no_status() {
 #[tokio::test]
 async fn a_kill_leaves_output_and_status() {
     // shows TERM-10, TERM-21
-    let (terminal, mut told) = watched(terminals(), script("echo ready; exec sleep 999999")).await;
-    heard(&mut told, "ready").await;
+    let (terminal, mut output) = watched(terminals(), script("echo ready; exec sleep 999999")).await;
+    heard(&mut output, "ready").await;
     terminal.kill().await.unwrap();
     assert_eq!(terminal.wait_for_exit().await.unwrap(), signal("SIGTERM"));
     let output = terminal.output().await.unwrap();
@@ -289,24 +289,25 @@ async fn a_kill_leaves_output_and_status() {
 #[tokio::test]
 async fn a_command_may_clean_up_but_not_refuse() {
     let text = "trap 'echo cleaning; exit 9' TERM; echo ready; sleep 999999 & wait";
-    let (terminal, mut told) = watched(terminals().kill_grace(Duration::from_secs(600)), script(text)).await;
-    heard(&mut told, "ready").await;
+    let (terminal, mut output) =
+        watched(terminals().kill_grace(Duration::from_secs(600)), script(text)).await;
+    heard(&mut output, "ready").await;
     terminal.kill().await.unwrap();
     assert_eq!(terminal.wait_for_exit().await.unwrap(), code(9));
     assert!(terminal.output().await.unwrap().output.ends_with("cleaning\n"));
-    let (deaf, mut told) =
+    let (ignoring, mut output) =
         watched(terminals(), script("trap '' TERM HUP; echo ready; exec sleep 999999")).await;
-    heard(&mut told, "ready").await;
-    deaf.kill().await.unwrap();
-    assert_eq!(deaf.wait_for_exit().await.unwrap(), signal("SIGKILL"));
+    heard(&mut output, "ready").await;
+    ignoring.kill().await.unwrap();
+    assert_eq!(ignoring.wait_for_exit().await.unwrap(), signal("SIGKILL"));
 }
 
 #[tokio::test]
 async fn every_waiter_is_answered() {
     // shows TERM-17
-    let (terminal, mut told) =
+    let (terminal, mut output) =
         watched(terminals(), script("stty -echo; echo ready; read line; exit 4")).await;
-    heard(&mut told, "ready").await;
+    heard(&mut output, "ready").await;
     let terminal = Arc::new(terminal);
     let waiters: Vec<_> = (0..5)
         .map(|_| {
@@ -340,7 +341,7 @@ async fn a_screen_sees_all_of_it_in_order() {
         .unwrap();
     terminal.wait_for_exit().await.unwrap();
     let numbers: String = (0..5000).map(|n| format!("{n}\n")).collect();
-    // All of it, and its end, has been told before anybody learns of the end.
+    // All output and the exit are delivered before the wait returns.
     assert_eq!(*seen.lock().unwrap(), format!("[{text}]\n{numbers}[Some(0)]"));
 }
 
@@ -376,7 +377,7 @@ async fn a_command_gets_no_descriptor_of_ours() {
     const LIST: &str = "cd /proc/self/fd; echo *";
     let _open = std::fs::File::open("/dev/null").unwrap();
     let (output, _) = run(script(LIST)).await;
-    // Whoever started us may have left some open for everybody.
+    // The parent process may have left some open.
     let usual = std::process::Command::new("sh").args(["-c", LIST]).output().unwrap();
     let usual = String::from_utf8(usual.stdout).unwrap();
     for fd in output.split_whitespace() {
@@ -389,8 +390,8 @@ async fn a_dropped_terminal_ends_its_command() {
     let mark = Mark::new();
     let mut hang = script("echo ready; read line");
     hang.env = Some(vec![EnvVariable::new(Mark::NAME, mark.value())]);
-    let (terminal, mut told) = watched(terminals(), hang).await;
-    heard(&mut told, "ready").await;
+    let (terminal, mut output) = watched(terminals(), hang).await;
+    heard(&mut output, "ready").await;
     assert_eq!(mark.alive(), [terminal.pid()]);
     drop(terminal);
     mark.await_none();

@@ -22,6 +22,11 @@ fn everything_that_takes_effect_is_found() {
     scratch.file("repo/sub/CLAUDE.md", "b");
     scratch.file("repo/sub/.attache/commands/fix.md", "c");
     scratch.file("repo/sub/.attache/commands/notes.txt", "not a command");
+    scratch.file("repo/.claude/skills/pdf/SKILL.md", "d");
+    scratch.file("repo/sub/.agents/skills/pdf/SKILL.md", "e");
+    scratch.file("repo/sub/.agents/skills/pdf/more.md", "not a skill");
+    scratch.file("elsewhere/SKILL.md", "f");
+    scratch.link("repo/sub/.agents/skills/out", scratch.join("elsewhere"));
     let project = ProjectFiles::scan(&scratch.join("repo/sub"));
     assert_eq!(project.root(), scratch.join("repo"));
     assert_eq!(
@@ -31,6 +36,8 @@ fn everything_that_takes_effect_is_found() {
             "sub/.attache/commands/fix.md slash command",
             "AGENTS.md instructions for agents",
             "sub/CLAUDE.md instructions for agents",
+            "sub/.agents/skills/pdf/SKILL.md skill",
+            ".claude/skills/pdf/SKILL.md skill",
         ]
     );
     let empty = scratch.dir("plain");

@@ -17,8 +17,8 @@ fn the_four_kinds() {
     // shows RPC-01, RPC-02, RPC-03, STDIO-04
     let request = line(|out| encode::request(out, &Id::Int(3), "a/b", &json!({"x": 1})).unwrap());
     assert_eq!(request, "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"a/b\",\"params\":{\"x\":1}}\n");
-    let told = line(|out| encode::notification(out, "a", &json!({})).unwrap());
-    assert_eq!(told, "{\"jsonrpc\":\"2.0\",\"method\":\"a\",\"params\":{}}\n");
+    let notification = line(|out| encode::notification(out, "a", &json!({})).unwrap());
+    assert_eq!(notification, "{\"jsonrpc\":\"2.0\",\"method\":\"a\",\"params\":{}}\n");
     let result = line(|out| encode::result(out, &"i".into(), &()).unwrap());
     assert_eq!(result, "{\"jsonrpc\":\"2.0\",\"id\":\"i\",\"result\":null}\n");
     let error = line(|out| encode::error(out, &Id::Null, &ErrorObject::new(1, "m").with_data(&[1])).unwrap());
@@ -30,18 +30,20 @@ fn the_four_kinds() {
 
 #[test]
 fn no_params_is_no_member() {
-    let told = line(|out| encode::notification(out, "a", &()).unwrap());
-    assert_eq!(told, "{\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n");
+    let notification = line(|out| encode::notification(out, "a", &()).unwrap());
+    assert_eq!(notification, "{\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n");
 }
 
 #[test]
 fn a_message_is_one_line_whatever_it_holds() {
     // shows STDIO-05, STDIO-16
     let raw: Box<RawValue> = serde_json::from_str("{\r\n\t\"a\":\n\"x\\ny\u{2028}\"\n}").unwrap();
-    let told = line(|out| encode::notification(out, "a", &raw).unwrap());
-    assert_eq!(told.matches('\n').count(), 1);
-    assert!(!told.contains('\r') && told.ends_with("}\n"));
-    let Frame::Notification { params, .. } = Frame::parse(told.trim_end().as_bytes(), 64) else { panic!() };
+    let notification = line(|out| encode::notification(out, "a", &raw).unwrap());
+    assert_eq!(notification.matches('\n').count(), 1);
+    assert!(!notification.contains('\r') && notification.ends_with("}\n"));
+    let Frame::Notification { params, .. } = Frame::parse(notification.trim_end().as_bytes(), 64) else {
+        panic!()
+    };
     let value: Value = serde_json::from_str(params.unwrap().get()).unwrap();
     assert_eq!(value, json!({"a": "x\ny\u{2028}"}));
 }

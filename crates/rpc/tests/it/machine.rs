@@ -57,7 +57,7 @@ fn answers_find_their_request_in_any_order() {
 
 #[test]
 fn a_broken_answer_fails_its_request() {
-    // shows RPC-10: it is dropped as an answer, but nobody waits for ever
+    // shows RPC-10: it is dropped as a response, but no request waits for ever
     let (mut machine, mut out) = (machine(), Vec::new());
     machine.request("a", &(), "w", &mut out).unwrap();
     out.clear();

@@ -134,11 +134,11 @@ fn depth_is_limited_without_recursion() {
     let (id, error) = malformed.answer.unwrap();
     assert_eq!((id, error.code), (Id::Int(1), -32602), "the caller does not wait for ever");
     assert!(matches!(parse(&request(1_000_000)), Frame::Malformed(_)));
-    // The same in an answer fails the request that waits for it, and in a notification reaches nobody.
+    // The same in a response fails its request, and in a notification it is dropped.
     let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, nested(2000));
     assert!(matches!(parse(&answer), Frame::Response { outcome: Err(_), .. }));
-    let told = format!(r#"{{"jsonrpc":"2.0","method":"a","params":{{"x":{}}}}}"#, nested(2000));
-    assert!(matches!(parse(&told), Frame::Malformed(malformed) if malformed.answer.is_none()));
+    let notification = format!(r#"{{"jsonrpc":"2.0","method":"a","params":{{"x":{}}}}}"#, nested(2000));
+    assert!(matches!(parse(&notification), Frame::Malformed(malformed) if malformed.answer.is_none()));
 }
 
 #[test]

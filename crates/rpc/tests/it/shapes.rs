@@ -6,9 +6,9 @@ use attache_rpc::{Event, Limits, Machine, code};
 enum Expect {
     /// This error code, with this JSON text as the id.
     Answer(i32, &'static str),
-    /// No answer, and somebody is told.
+    /// No response, but an event.
     Reported,
-    /// No answer, and nobody is told.
+    /// No response and no event.
     Ignored,
 }
 use Expect::{Answer, Ignored, Reported};
@@ -99,7 +99,7 @@ fn check(name: &str, line: &[u8], expect: &Expect) {
     let mut machine = Machine::<(), ()>::new(Limits::default());
     let mut out = Vec::new();
     let event = machine.receive(line, &mut out, || ());
-    let told = match event {
+    let has_event = match event {
         Event::Noise { .. } => true,
         Event::Ignored { .. } => false,
         other => panic!("{name}: was taken for {other:?}"),
@@ -108,11 +108,14 @@ fn check(name: &str, line: &[u8], expect: &Expect) {
     match expect {
         Answer(code, id) => {
             let begin = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"#);
-            assert!(told && out.starts_with(&begin) && out.ends_with("}}\n"), "{name}: answered {out:?}");
+            assert!(
+                has_event && out.starts_with(&begin) && out.ends_with("}}\n"),
+                "{name}: answered {out:?}"
+            );
             assert_eq!(out.matches('\n').count(), 1, "{name}: one answer");
         }
-        Reported => assert!(told && out.is_empty(), "{name}: answered {out:?}"),
-        Ignored => assert!(!told && out.is_empty(), "{name}: answered {out:?}"),
+        Reported => assert!(has_event && out.is_empty(), "{name}: answered {out:?}"),
+        Ignored => assert!(!has_event && out.is_empty(), "{name}: answered {out:?}"),
     }
     // Whatever came, the next request is served.
     let next = machine.receive(br#"{"jsonrpc":"2.0","id":99,"method":"next"}"#, &mut Vec::new(), || ());

@@ -44,11 +44,7 @@ impl Choice {
 
     /// Whether the tool may run.
     pub fn is_allowed(&self) -> bool {
-        matches!(
-            self,
-            Choice::Selected(option)
-                if matches!(option.kind, PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways)
-        )
+        self.option().is_some_and(|option| option.kind.allows())
     }
 }
 
@@ -274,7 +270,7 @@ impl TurnState {
 ///
 /// ```
 /// use attache::agent::Turn;
-/// use attache::wire::v1::{ElicitationAction, ElicitationSchema, StringPropertySchema};
+/// use attache::model::{ElicitationAction, ElicitationSchema, StringPropertySchema};
 ///
 /// async fn ask_branch(turn: Turn<'_>) -> attache::Result<bool> {
 ///     let Some(forms) = turn.forms() else { return Ok(false) };

@@ -12,7 +12,7 @@ use crate::Result;
 ///
 /// ```
 /// use attache::agent::{Agent, Auth, ClientHandle};
-/// use attache::wire::v1::{AuthMethod, AuthMethodAgent, AuthMethodId};
+/// use attache::model::{AuthMethod, AuthMethodAgent, AuthMethodId};
 ///
 /// struct Browser;
 ///

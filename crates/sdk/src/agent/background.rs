@@ -1,4 +1,4 @@
-//! Work that goes on beside the turns of a session.
+//! Work that continues beside the turns of a session.
 
 use std::fmt;
 use std::ops::Deref;
@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// A tool call that outlives its turn. Made by [`Tool::into_background`]; dropped without an end, it is reported as failed, or
 /// as cancelled if it was.
 ///
-/// In version 2 the turn ends meanwhile. The call is listed in every state of the session until its end is reported, goes on
+/// In version 2 the turn ends meanwhile. The call is listed in every state of the session until its end is reported, continues
 /// when the user cancels a turn, and ends when the session is closed, which raises its
 /// [token](Tool::cancellation). It may [speak](BackgroundTool::message) while no turn runs.
 ///

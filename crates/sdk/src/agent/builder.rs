@@ -17,7 +17,8 @@ use super::client::ClientHandle;
 use super::record::RecordHook;
 use super::session::{BoxFuture, ErasedSession, IntoOpenedSession, OpenRequest};
 use crate::report::{ErrorHook, HandlerError, NoiseHook};
-use crate::{Limits, Link, Result};
+use crate::{Limits, Link, Listener, Result};
+use tokio::task::JoinSet;
 
 /// An agent with the services that it provides.
 ///
@@ -347,6 +348,29 @@ impl Agent {
     /// When the connection fails; a client that disconnects is no error.
     pub async fn serve(self, link: Link) -> Result<()> {
         super::dispatch::serve(self, link).await
+    }
+
+    /// Serves all clients of a listener at once. Dropping the future ends their connections.
+    ///
+    /// Example: [`examples/tcp_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tcp_agent.rs).
+    ///
+    /// # Errors
+    /// The listener accepts no more clients. The end of a client is no error; a failed connection is logged.
+    pub async fn serve_clients(self, mut listener: impl Listener) -> Result<()> {
+        let mut clients = JoinSet::new();
+        loop {
+            tokio::select! {
+                link = listener.accept() => {
+                    let (link, agent) = (link?, self.clone());
+                    clients.spawn(async move {
+                        if let Err(error) = agent.serve(link).await {
+                            tracing::info!(%error, "the connection to a client failed");
+                        }
+                    });
+                }
+                Some(_) = clients.join_next() => {}
+            }
+        }
     }
 }
 

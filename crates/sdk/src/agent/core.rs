@@ -184,8 +184,8 @@ impl Core {
         let grace = self.services.cancel_grace;
         let ending = self.spawn(async move {
             entry.until_idle().await;
-            entry.shared.end_background(grace).await;
-            entry.shared.over.store(true, Ordering::SeqCst);
+            entry.shared().end_background(grace).await;
+            entry.shared().over.store(true, Ordering::SeqCst);
             // The panic hook has reported a panic.
             let _ = catch(entry.session.closed()).await;
         });
@@ -262,7 +262,7 @@ impl Core {
         if client.is_v2() && matches!(update, SessionUpdate::CurrentModeUpdate(_)) {
             return;
         }
-        self.peer.notify_now("session/update", &client.outgoing(&entry.id, &entry.shared.ids, update));
+        self.peer.notify_now("session/update", &client.outgoing(&entry.id, &entry.ids, update));
         client.flush_records();
     }
 

@@ -79,7 +79,6 @@ impl Router {
             self.client = self.core.client();
             return;
         }
-        self.used = true;
         let Some(client) = &self.client else {
             // INIT-03: nothing before initialize.
             return request.reject(ErrorObject::invalid_request("`initialize` comes first"));
@@ -88,6 +87,8 @@ impl Router {
         if client.is_v2() && request.has_null_id() {
             return request.reject(null_id());
         }
+        // A request that was refused above does not count.
+        self.used = true;
         match find(request.method(), client.is_v2()) {
             None => extension(&self.core, client.clone(), request),
             Some(method) if !(method.is_installed)(&self.core.services) => {
@@ -140,6 +141,7 @@ fn null_id() -> ErrorObject {
 }
 
 /// A connection of version 2 cannot change to version 1.
+// INIT-08
 fn unsupported_version(offered: u16) -> ErrorObject {
     let data = UnsupportedProtocolVersionErrorData::new(offered, [ProtocolVersion::V2]);
     let code = ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0;
@@ -205,12 +207,16 @@ fn note(core: &Core, notification: IncomingNotification<'_>) {
     }
     let method = notification.method().to_owned();
     let (Some(params), Some(client)) = (notification.open(), core.client()) else { return };
-    if let Some(take) = core.services.notifications.get(method.as_str()) {
-        return take(params, &client);
-    }
-    #[cfg(feature = "drafts")]
-    if let Some(service) = &core.services.drafts.next_edits {
-        core.nes.notification(&**service, &method, params);
+    match core.services.notifications.get(method.as_str()) {
+        Some(take) => take(params, &client),
+        #[cfg(feature = "drafts")]
+        None => {
+            if let Some(service) = &core.services.drafts.next_edits {
+                core.nes.notification(&**service, &method, params);
+            }
+        }
+        #[cfg(not(feature = "drafts"))]
+        None => {}
     }
     // EXT-08: unknown notifications are ignored.
 }
@@ -242,7 +248,7 @@ pub(super) fn prompt(core: &Arc<Core>, client: ClientHandle, request: IncomingRe
         Ok(running) => running,
         Err(refusal) => {
             let error = match refusal {
-                // PROMPT-13: one turn at a time; the second prompt is refused, and the first goes on.
+                // PROMPT-13: one turn at a time; the second prompt is refused, and the first continues.
                 BeginError::Busy => ErrorObject::invalid_request("a turn is already running in this session"),
                 BeginError::Shut => Error::unknown_session(session_id.as_str()).to_wire(),
             };

@@ -58,9 +58,7 @@ impl Gate {
         commands: Option<Vec<AvailableCommand>>,
     ) {
         let send = |update: SessionUpdate| {
-            client
-                .peer()
-                .notify_now("session/update", &client.outgoing(&entry.id, &entry.shared.ids, update));
+            client.peer().notify_now("session/update", &client.outgoing(&entry.id, &entry.ids, update));
         };
         if let Gate::Shut(held) = self {
             std::mem::take(held).into_iter().for_each(send);
@@ -125,7 +123,7 @@ impl SessionHandle {
     pub(super) fn entry(&self) -> Result<Arc<SessionEntry>> {
         match &*lock(&self.0.gate) {
             Gate::Open(entry) => {
-                let entry = entry.upgrade().filter(|entry| !entry.shared.over.load(Ordering::SeqCst));
+                let entry = entry.upgrade().filter(|entry| !entry.is_over());
                 entry.ok_or_else(session_over)
             }
             _ => Err(Error::internal("the session is not open yet")),
@@ -157,7 +155,7 @@ impl SessionHandle {
             Gate::Open(entry) => Some(entry.upgrade().ok_or_else(session_over)?),
         };
         let (session, over) =
-            entry.as_ref().map_or((&self.0.id, &self.0.failed), |entry| (&entry.id, &entry.shared.over));
+            entry.as_ref().map_or((&self.0.id, &self.0.failed), |entry| (&entry.id, &entry.shared().over));
         // A history that is replayed was recorded when it was new.
         let mut params = self.client().outgoing(session, &self.0.ids, update);
         params.recorder = params.recorder.filter(|_| entry.is_some());
@@ -216,7 +214,13 @@ impl SessionHandle {
     // CONF-16
     pub async fn set_options(&self, options: Vec<SessionConfigOption>) -> Result<()> {
         options::check_options(&options)?;
-        self.entry()?.state().settings().options = Some(options);
+        let entry = self.entry()?;
+        let before = options::mode_of_option(entry.state().settings());
+        entry.state().settings().options = Some(options);
+        let mode = options::mode_of_option(entry.state().settings());
+        if let Some(mode) = mode.filter(|mode| !self.client().is_v2() && before.as_ref() != Some(mode)) {
+            self.send(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode))).await?;
+        }
         self.send_options().await
     }
 

@@ -29,7 +29,15 @@ pub(super) fn set_mode(
         let (entry, position) = changing?;
         position.wait_turn().await;
         options::check_mode(entry.state().settings(), &request.mode_id)?;
-        entry.session.mode_changed(&request.mode_id).await?;
+        let option = options::mode_option(entry.state().settings());
+        match option {
+            // The option is the truth; its modes only show it.
+            Some(id) => {
+                let value = OptionValue::Choice(request.mode_id.as_str().to_owned());
+                entry.session.option_changed(&id, &value).await?;
+            }
+            None => entry.session.mode_changed(&request.mode_id).await?,
+        }
         let changed = options::put_mode(entry.state().settings(), &request.mode_id)?;
         core.send_options(&entry, changed);
         Ok(SetSessionModeResponse::new())

@@ -159,7 +159,7 @@ impl Recordable for Appended<'_> {
             SessionUpdate::AgentMessageChunk(chunk) => ("agent_message_chunk", chunk),
             other => return other.serialize(serializer),
         };
-        v2::message_chunk(kind, self.id, &chunk.content, serializer)
+        v2::message(kind, self.id, &chunk.content, serializer)
     }
 }
 

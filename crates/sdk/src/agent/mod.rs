@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use attache::agent::{AgentSession, Turn, usual_options};
-//! use attache::wire::v1::ToolKind;
+//! use attache::model::ToolKind;
 //! use attache::{Prompt, Result, StopReason};
 //!
 //! struct Shell;
@@ -103,6 +103,7 @@ pub use tool_state::ToolChange;
 pub use turn::{DetachedTurn, Turn};
 #[cfg(feature = "unstable")]
 pub use unstable::{Providers, SystemPromptSupport};
+pub use v2::translate;
 
 use crate::{Link, Result};
 
@@ -120,7 +121,7 @@ where
 
 /// Decodes a request and opens it. Version 2 has no peers with known mistakes, so nothing is repaired there.
 fn read<R: Request>(request: IncomingRequest<'_>, in_v2: bool) -> Option<(R, Responder)> {
-    request.decode(serde_json::from_str, |params| match in_v2 {
+    request.decode(attache_wire::from_text, |params| match in_v2 {
         true => attache_wire::decode(params).map_err(invalid_params),
         false => decode(params),
     })

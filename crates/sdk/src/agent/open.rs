@@ -183,11 +183,13 @@ struct PendingOpen {
 pub(super) fn serve<R: Open>(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
     let Some((mut request, responder)) = super::read::<R>(request, client.is_v2()) else { return };
     let handle = request.handle(client, &core.services);
-    let open = request.take_request(&handle);
-    let open = match open.and_then(|open| check(&open, &core.services).map(|()| open)) {
+    let open = match request.take_request(&handle) {
         Ok(open) => open,
         Err(error) => return responder.err(error.to_wire()),
     };
+    if let Err(error) = check(&open, &core.services) {
+        return responder.err(error.to_wire());
+    }
     let Some(opening) = request.open(&core.services, open, core.start) else {
         return responder.err(ErrorObject::invalid_params("this agent cannot open sessions that way"));
     };
@@ -272,7 +274,7 @@ impl PendingOpen {
         let OpenedEntry { entry, reply, commands } = opened;
         // V2-27
         if self.reports_state {
-            entry.shared.repeat_state(self.handle.client(), false);
+            entry.shared().repeat_state(self.handle.client(), false);
         }
         (self.respond)(self.responder, reply);
         self.handle.opened(&entry, commands);

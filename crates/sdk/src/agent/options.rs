@@ -5,7 +5,8 @@
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
     SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigSelectOptions, SessionConfigValueId, SessionModeId, SessionModeState,
+    SessionConfigSelect, SessionConfigSelectOptions, SessionConfigValueId, SessionMode, SessionModeId,
+    SessionModeState,
 };
 
 use super::client::ClientHandle;
@@ -19,8 +20,43 @@ pub(super) struct Changed {
     pub(super) mode: Option<SessionModeId>,
 }
 
+/// The option that stands for the modes of a session that has none. Version 1 shows both.
+fn option_as_modes(settings: &Settings) -> Option<(&SessionConfigId, &SessionConfigSelect)> {
+    if settings.modes.is_some() {
+        return None;
+    }
+    settings.options.iter().flatten().find_map(|option| match &option.kind {
+        SessionConfigKind::Select(select) if option.category == Some(SessionConfigOptionCategory::Mode) => {
+            Some((&option.id, select))
+        }
+        _ => None,
+    })
+}
+
+/// The id of the option that stands for the modes of a session that has none.
+pub(super) fn mode_option(settings: &Settings) -> Option<SessionConfigId> {
+    option_as_modes(settings).map(|(id, _)| id.clone())
+}
+
+/// The current mode of a session whose modes are an option.
+pub(super) fn mode_of_option(settings: &Settings) -> Option<SessionModeId> {
+    option_as_modes(settings).map(|(_, select)| select.current_value.as_str().into())
+}
+
+/// The modes that an option stands for.
+fn derived_modes(settings: &Settings) -> Option<SessionModeState> {
+    let (_, select) = option_as_modes(settings)?;
+    let modes = select.options.iter().map(|value| {
+        SessionMode::new(value.value.as_str(), value.name.clone()).description(value.description.clone())
+    });
+    Some(SessionModeState::new(select.current_value.as_str(), modes.collect::<Vec<_>>()))
+}
+
 // MODE-04: the mode must be available.
 pub(super) fn check_mode(settings: &Settings, mode: &SessionModeId) -> Result<()> {
+    if let Some((id, _)) = option_as_modes(settings) {
+        return check_option(settings, id, &OptionValue::Choice(mode.as_str().to_owned()));
+    }
     let modes = settings.modes.as_ref().ok_or_else(|| not_offered("session/set_mode"))?;
     if modes.available_modes.iter().any(|offered| offered.id == *mode) {
         return Ok(());
@@ -63,6 +99,10 @@ fn has_value(options: &SessionConfigSelectOptions, value: &str) -> bool {
 
 /// Changes the mode; returns whether an option changed with it.
 pub(super) fn put_mode(settings: &mut Settings, mode: &SessionModeId) -> Result<bool> {
+    if let Some(id) = mode_option(settings) {
+        put_option(settings, &id, &OptionValue::Choice(mode.as_str().to_owned()))?;
+        return Ok(true);
+    }
     check_mode(settings, mode)?;
     if let Some(modes) = &mut settings.modes {
         modes.current_mode_id = mode.clone();
@@ -96,6 +136,7 @@ pub(super) fn put_option(
 ) -> Result<Changed> {
     check_option(settings, id, value)?;
     let mut changed = Changed::default();
+    let is_mode = mode_option(settings).as_ref() == Some(id);
     let Some(option) = settings.options.iter_mut().flatten().find(|option| option.id == *id) else {
         return Ok(changed);
     };
@@ -108,6 +149,7 @@ pub(super) fn put_option(
     }
     if let OptionValue::Choice(choice) = value {
         match &option.category {
+            _ if is_mode => changed.mode = Some(SessionModeId::from(choice.as_str())),
             Some(SessionConfigOptionCategory::Mode) => {
                 if let Some(modes) = &mut settings.modes
                     && modes.available_modes.iter().any(|mode| mode.id == *choice.as_str())
@@ -128,6 +170,8 @@ pub(super) fn put_option(
 pub(super) fn visible_settings(settings: &Settings, client: &ClientHandle) -> Settings {
     let mut visible = settings.clone();
     visible.options = self::visible(settings, client);
+    // Version 2 has no modes.
+    visible.modes = visible.modes.or_else(|| derived_modes(settings));
     visible
 }
 

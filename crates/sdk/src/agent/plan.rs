@@ -18,7 +18,7 @@ use crate::Result;
 ///
 /// ```
 /// use attache::agent::Turn;
-/// use attache::wire::v1::{PlanEntry, PlanEntryPriority, PlanEntryStatus};
+/// use attache::model::{PlanEntry, PlanEntryPriority, PlanEntryStatus};
 ///
 /// async fn plan(turn: Turn<'_>) -> attache::Result<()> {
 ///     let tests = turn.plan_named("tests");

@@ -36,7 +36,8 @@ impl Recorder {
     /// Queues the blocks of a prompt.
     pub(super) fn push_prompt(&self, session: &SessionId, prompt: &crate::Prompt) {
         for block in prompt.blocks() {
-            self.push(session, SessionUpdate::UserMessageChunk(ContentChunk::new(block.clone())));
+            let chunk = ContentChunk::new(block.clone()).message_id(prompt.message_id().cloned());
+            self.push(session, SessionUpdate::UserMessageChunk(chunk));
         }
     }
 

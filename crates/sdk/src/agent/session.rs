@@ -124,7 +124,7 @@ pub struct OpenRequest {
 ///
 /// ```
 /// use attache::agent::{AgentSession, OpenRequest, OpenedSession, OptionValue, SessionHandle, Turn};
-/// use attache::wire::v1::{AvailableCommand, SessionConfigId, SessionConfigOption, SessionMode, SessionModeState};
+/// use attache::model::{AvailableCommand, SessionConfigId, SessionConfigOption, SessionMode, SessionModeState};
 /// use attache::{Prompt, Result, StopReason};
 ///
 /// struct Coder {
@@ -189,7 +189,8 @@ impl<S: AgentSession> OpenedSession<S> {
         self
     }
 
-    /// Sets the config options.
+    /// Sets the config options. For a session without [`modes`](Self::modes), an option of category `mode` is shown as modes to
+    /// clients of version 1, and a change of the mode is one of the option.
     // CONF-01
     pub fn options(mut self, options: Vec<SessionConfigOption>) -> Self {
         self.settings.options = Some(options);

@@ -9,14 +9,14 @@ use attache_wire::{Notification, Request};
 use super::builder::Agent;
 use super::client::ClientHandle;
 use super::session::{IntoOpenedSession, OpenRequest};
-use crate::{Link, Result};
+use crate::{Link, Listener, Result};
 
 /// An [`Agent`] whose handlers share a value; made by [`Agent::with_state`].
 ///
 /// ```no_run
 /// # use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// # use attache::agent::{Agent, AgentSession, Turn};
-/// # use attache::wire::v1::ListSessionsResponse;
+/// # use attache::model::ListSessionsResponse;
 /// # use attache::{Link, Prompt, Result, StopReason};
 /// # struct Echo;
 /// # impl AgentSession for Echo {
@@ -148,6 +148,11 @@ impl<T: Send + Sync + 'static> StatefulAgent<T> {
     /// Serves one client until it leaves; see [`Agent::serve`].
     pub async fn serve(self, link: Link) -> Result<()> {
         self.agent.serve(link).await
+    }
+
+    /// Serves all clients of a listener; see [`Agent::serve_clients`].
+    pub async fn serve_clients(self, listener: impl Listener) -> Result<()> {
+        self.agent.serve_clients(listener).await
     }
 }
 

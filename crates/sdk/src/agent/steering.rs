@@ -89,9 +89,9 @@ impl TurnState {
         if taken.closed || self.token().is_cancelled() {
             return None;
         }
-        let PendingPrompt { responder, prompt, .. } = entry.take_offer(steering.number)?;
+        let PendingPrompt { responder, mut prompt, .. } = entry.take_offer(steering.number)?;
         let mut responder = Some(responder);
-        self.insert_prompt(&mut responder, &prompt);
+        self.insert_prompt(&mut responder, &mut prompt);
         taken.responders.extend(responder);
         drop(taken);
         self.client().flush_records();

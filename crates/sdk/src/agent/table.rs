@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use attache_conn::CancelToken;
 use attache_wire::v1::SessionId;
@@ -18,13 +19,14 @@ use crate::task::lock;
 
 /// One open session.
 pub(super) struct SessionEntry {
-    /// A copy of the id in `shared`.
     pub(super) id: SessionId,
+    pub(super) ids: SharedIds,
     pub(super) session: Box<dyn DynSession>,
     state: Mutex<State>,
     /// Notified whenever a turn ends.
     idle: Notify,
-    pub(super) shared: Arc<SessionShared>,
+    /// Created by the first use, because there may be many sessions that have no turn.
+    shared: OnceLock<Arc<SessionShared>>,
     pub(super) span: tracing::Span,
 }
 
@@ -77,16 +79,26 @@ impl SessionEntry {
     ) -> Arc<Self> {
         let state = State { turns: Vec::new(), begun: 0, shut: false, settings, changed: None };
         let state = Mutex::new(state);
-        let shared = SessionShared::new(id.clone(), ids);
         let span = tracing::debug_span!("session", id = %id);
-        Arc::new(SessionEntry { id, session, state, idle: Notify::new(), shared, span })
+        let (idle, shared) = (Notify::new(), OnceLock::new());
+        Arc::new(SessionEntry { id, ids, session, state, idle, shared, span })
+    }
+
+    pub(super) fn shared(&self) -> &Arc<SessionShared> {
+        self.shared.get_or_init(|| SessionShared::new(self.id.clone(), self.ids.clone()))
+    }
+
+    /// Whether no update of the session may be sent any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.shared.get().is_some_and(|shared| shared.over.load(Ordering::SeqCst))
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
-    /// Registers a turn. PROMPT-13: one runs at a time. CANCEL-12: the next turn waits for a cancelled one that has not ended
+    // PROMPT-13, CANCEL-12
+    /// Registers a turn. One runs at a time. The next turn waits for a cancelled one that has not ended
     /// ([`TurnSlot::wait_turn`]), because clients do not wait after a cancel. With `queue` it waits for any.
     pub(super) fn begin(
         self: &Arc<Self>,
@@ -107,14 +119,14 @@ impl SessionEntry {
         state.turns.push(QueuedTurn { number, token, offer });
         drop(state);
         if is_offered {
-            self.shared.offered().notify_waiters();
+            self.shared().offered().notify_waiters();
         }
         Ok(TurnSlot { entry: self.clone(), number, finished: false })
     }
 
     /// Waits for a prompt that is offered to the running turn.
     pub(super) fn offered(&self) -> Notified<'_> {
-        self.shared.offered().notified()
+        self.shared().offered().notified()
     }
 
     /// Takes the first prompt that waits for the turn of this number.
@@ -143,7 +155,9 @@ impl SessionEntry {
     pub(super) fn shut(&self) {
         self.state().shut = true;
         self.cancel();
-        self.shared.cancel_background();
+        if let Some(shared) = self.shared.get() {
+            shared.cancel_background();
+        }
     }
 
     /// Enqueues a change of modes or options. Called by dispatch, so that changes happen in wire order although each has its own
@@ -204,7 +218,8 @@ impl TurnSlot {
         }
     }
 
-    /// Ends the turn and responds in one step, so that `session/close` is answered after the turn (SESS-27) and a client that
+    // SESS-27
+    /// Ends the turn and responds in one step, so that `session/close` is answered after the turn and a client that
     /// prompts again at once is not refused.
     pub(super) fn finish(mut self, answer: impl FnOnce()) {
         self.finished = true;

@@ -123,7 +123,7 @@ impl ToolBuilder {
         });
         let tool = Arc::downgrade(&shared);
         turn.token().on_cancel(move || {
-            // Background work goes on (V2-15).
+            // Background work continues (V2-15).
             if let Some(tool) = tool.upgrade().filter(|tool| tool.is_in_turn()) {
                 tool.token.cancel();
             }

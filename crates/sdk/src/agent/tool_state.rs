@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use attache_wire::v1::{
-    SessionUpdate, ToolCall, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind,
-};
+use attache_wire::v1::{SessionUpdate, ToolCall, ToolCallId, ToolCallLocation, ToolCallUpdate, ToolKind};
 use attache_wire::v2::ToolCallStatus as ToolStatus;
 use attache_wire::{Json, Meta, Patch};
 use serde::ser::{Serialize, Serializer};
@@ -12,26 +10,7 @@ use serde::ser::{Serialize, Serializer};
 use super::client::Recordable;
 use super::content::{self, ToolContent};
 use super::v2::{self, MessageIds};
-
-/// The status in version 1; `None` for one that this crate does not know.
-fn status_to_v1(status: &ToolStatus) -> Option<ToolCallStatus> {
-    match status {
-        ToolStatus::Pending => Some(ToolCallStatus::Pending),
-        ToolStatus::InProgress | ToolStatus::Paused => Some(ToolCallStatus::InProgress),
-        ToolStatus::Completed => Some(ToolCallStatus::Completed),
-        ToolStatus::Failed | ToolStatus::Cancelled => Some(ToolCallStatus::Failed),
-        _ => None,
-    }
-}
-
-fn status_from_v1(status: ToolCallStatus) -> ToolStatus {
-    match status {
-        ToolCallStatus::InProgress => ToolStatus::InProgress,
-        ToolCallStatus::Completed => ToolStatus::Completed,
-        ToolCallStatus::Failed => ToolStatus::Failed,
-        _ => ToolStatus::Pending,
-    }
-}
+use crate::tool_status;
 
 /// A change of a tool call. Members that are kept stay as they are.
 ///
@@ -160,7 +139,7 @@ impl From<ToolCallUpdate> for ToolChange {
             title: patch(update.title),
             name: patch(update.name),
             kind: patch(update.kind),
-            status: update.status.map(status_from_v1),
+            status: update.status.map(tool_status::from_v1),
             content: patch(update.content.map(|items| items.into_iter().map(ToolContent::from).collect())),
             locations: patch(update.locations),
             raw_input: patch(update.raw_input),
@@ -229,7 +208,7 @@ impl ToolState {
     /// The call in version 1.
     pub(super) fn into_v1(self, id: ToolCallId) -> ToolCall {
         let mut call = ToolCall::new(id, self.title);
-        call.status = status_to_v1(self.status.as_ref().unwrap_or(&ToolStatus::Pending));
+        call.status = tool_status::to_v1(self.status.as_ref().unwrap_or(&ToolStatus::Pending));
         call.name = self.name;
         call.kind = self.kind;
         call.content = self.content.as_deref().map(content::to_v1);
@@ -287,7 +266,7 @@ impl ToolUpdate<'_> {
         update.title = set(&self.change.title).cloned();
         update.name = set(&self.change.name).cloned();
         update.kind = set(&self.change.kind).copied();
-        update.status = self.change.status.as_ref().and_then(status_to_v1);
+        update.status = self.change.status.as_ref().and_then(tool_status::to_v1);
         update.content = list(&self.change.content, content::to_v1);
         update.locations = list(&self.change.locations, <[_]>::to_vec);
         update.raw_input = set(&self.change.raw_input).cloned();

@@ -191,7 +191,7 @@ impl TurnState {
 
     /// Inserts a prompt into the conversation. In version 2 that answers it. The caller flushes the records.
     // V2-08, V2-10
-    pub(super) fn insert_prompt(&self, responder: &mut Option<Responder>, prompt: &Prompt) {
+    pub(super) fn insert_prompt(&self, responder: &mut Option<Responder>, prompt: &mut Prompt) {
         let Some(ids) = &self.shared.ids else { return self.record_prompt(prompt) };
         let Some(responder) = responder.take() else { return };
         lock(ids).end_message();
@@ -200,6 +200,7 @@ impl TurnState {
         self.client
             .peer()
             .notify_now("session/update", &v2::Params { session: &self.shared.id, update: message });
+        prompt.set_message_id(id.clone());
         self.record_prompt(prompt);
         responder.ok(&PromptResponseV2::new(id));
     }

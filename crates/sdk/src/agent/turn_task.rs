@@ -52,16 +52,16 @@ pub(super) async fn run(task: TurnTask) {
     };
     let waited = waited.await;
     // An earlier turn may have taken the prompt.
-    let Some(PendingPrompt { responder, prompt, meta }) = source.take() else { return };
+    let Some(PendingPrompt { responder, mut prompt, meta }) = source.take() else { return };
     let steering = offered.then(|| Steering::new(running.entry(), running.number()));
-    let inner = TurnState::new(client, running.entry().shared.clone(), token.clone(), meta, steering);
+    let inner = TurnState::new(client, running.entry().shared().clone(), token.clone(), meta, steering);
     let span = tracing::debug_span!(parent: &running.entry().span, "turn", session = %inner.session_id());
     let ending = Ending(&inner);
     let mut responder = Some(responder);
     let outcome = match waited {
         Err(error) => Err(error),
         Ok(()) => {
-            inner.insert_prompt(&mut responder, &prompt);
+            inner.insert_prompt(&mut responder, &mut prompt);
             inner.begins();
             inner.client().flush_records();
             // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as one.

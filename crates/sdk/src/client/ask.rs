@@ -3,6 +3,7 @@
 //! A question is in two places: the value that the user holds, and the session's list of open questions, which a cancelled turn
 //! answers. The first answer counts. Dropping a question answers it, and so does a cancel by the agent.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use attache_conn::{CancelToken, Responder};
@@ -19,6 +20,8 @@ pub(crate) struct PendingAnswer {
     responder: Mutex<Option<Responder>>,
     /// Raised when the question is answered.
     done: CancelToken,
+    /// Whether the answer is an approval.
+    allowed: AtomicBool,
     /// The answer if there is no decision.
     cancel: fn(Responder),
 }
@@ -30,6 +33,7 @@ impl PendingAnswer {
         let slot = Arc::new(PendingAnswer {
             responder: Mutex::new(Some(responder)),
             done: CancelToken::new(),
+            allowed: AtomicBool::new(false),
             cancel,
         });
         let weak = Arc::downgrade(&slot);
@@ -60,6 +64,10 @@ impl PendingAnswer {
 
     pub(crate) fn is_open(&self) -> bool {
         !self.done.is_cancelled()
+    }
+
+    pub(crate) fn is_allowed(&self) -> bool {
+        self.allowed.load(Ordering::Acquire)
     }
 
     /// Calls a function when the question is answered.
@@ -102,16 +110,18 @@ pub struct PermissionAsk {
 }
 
 /// What a question says besides its tool call. Only version 2 has it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PermissionDetails {
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) command: Option<PermissionCommand>,
+    /// Whether the tool call is one of the agent; otherwise it is made up and ends with the answer.
+    pub(crate) has_call: bool,
 }
 
 /// A command that an agent asks about.
 ///
-/// Example: [`PermissionAsk`].
+/// Example: [`PermissionAsk::command`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PermissionCommand {
@@ -232,10 +242,20 @@ impl PermissionAsk {
         self.answer(RequestPermissionOutcome::selected(option));
     }
 
+    fn is_approval(&self, outcome: &RequestPermissionOutcome) -> bool {
+        let RequestPermissionOutcome::Selected(selected) = outcome else { return false };
+        let chosen = self.options().iter().find(|option| option.option_id == selected.option_id);
+        chosen.is_some_and(|option| option.kind.allows())
+    }
+
     fn answer(&self, outcome: RequestPermissionOutcome) {
         let mut response = RequestPermissionResponse::new(outcome);
         response.meta.clone_from(&self.meta);
-        self.slot.answer(|responder| responder.ok(&response));
+        let allowed = self.is_approval(&response.outcome);
+        self.slot.answer(|responder| {
+            self.slot.allowed.store(allowed, Ordering::Release);
+            responder.ok(&response);
+        });
     }
 }
 

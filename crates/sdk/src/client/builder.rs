@@ -15,13 +15,14 @@ use attache_wire::v1::{
     ReadTextFileRequest, ReleaseTerminalRequest, SessionConfigOptionsCapabilities, TerminalOutputRequest,
     WaitForTerminalExitRequest, WriteTextFileRequest,
 };
-use attache_wire::{Meta, Notification, Request, v2};
+use attache_wire::{Fields, Json, Meta, Notification, Request, v2};
 use serde_json::value::RawValue;
 
 use super::PermissionAsk;
 use super::agent::AgentHandle;
 use super::connection::{Core, read};
 use super::dispatch::Router;
+use super::into_link::IntoLink;
 use super::serve::{BoxFuture, DynTerminal, ReadFiles, RequestContext, Terminals, WriteFiles, run_with_slot};
 use super::v2::convert;
 use crate::race::{First, race};
@@ -327,7 +328,7 @@ impl Client {
     ///
     /// ```
     /// use attache::client::Client;
-    /// use attache::wire::v1::PermissionOptionKind::AllowOnce;
+    /// use attache::model::PermissionOptionKind::AllowOnce;
     ///
     /// let client = Client::new().on_permission(|ask, _context| async move { ask.choose_kind(AllowOnce) });
     /// ```
@@ -364,7 +365,8 @@ impl Client {
         self
     }
 
-    /// Connects to an agent and negotiates the version. Must be called within a tokio runtime.
+    /// Connects to an agent and negotiates the version. Must be called within a tokio runtime. With the feature `http`, a
+    /// remote agent can be given by its URL; see [`IntoLink`].
     ///
     /// With [`Protocol::Auto`], a client with capabilities offers version 1 first, because an agent of version 1 would not learn of
     /// them from the offer of version 2; see [`connect_with`](Self::connect_with).
@@ -372,7 +374,8 @@ impl Client {
     /// # Errors
     /// [`Error::Timeout`], [`Error::Version`], [`Error::Closed`] or [`Error::Refused`]. The error holds the output of the agent
     /// instead of an answer.
-    pub async fn connect(&self, link: Link) -> Result<AgentHandle> {
+    pub async fn connect(&self, to: impl IntoLink) -> Result<AgentHandle> {
+        let link = to.into_link().await?;
         let offer = match self.0.protocol {
             Protocol::V2 => ProtocolVersion::V2,
             Protocol::Auto if !self.0.needs_version_1() => ProtocolVersion::V2,
@@ -473,7 +476,7 @@ impl Client {
 
     /// Sends `initialize` in the form of a version and reads the answer in the form of the version that it names.
     async fn offer(&self, core: &Core, version: ProtocolVersion) -> Result<Negotiated> {
-        // INIT-01: the first request. INIT-04: the newest version that we speak.
+        // INIT-01, WS-03: the first request. INIT-04: the newest version that we speak.
         let sent = async {
             match version == ProtocolVersion::V2 {
                 // V2-03
@@ -500,19 +503,19 @@ impl Client {
         };
         // Both forms have the version; all other members of version 1 are optional.
         let mut response = read::<InitializeRequest>(&raw)?;
-        // Some agents of version 1 repeat the number that they are offered. Only version 2 has `info`, and always.
-        let repeats = response.protocol_version == ProtocolVersion::V2
-            && self.0.protocol == Protocol::Auto
-            && read::<v2::InitializeRequest>(&raw).is_err()
-            && !raw.get().contains(r#""info""#);
-        if repeats {
-            response.protocol_version = ProtocolVersion::V1;
-        }
         if response.protocol_version != ProtocolVersion::V2 {
             return Ok(Negotiated { response, capabilities_v2: None });
         }
         // V2-04
-        let answer = read::<v2::InitializeRequest>(&raw)?;
+        let answer = match read::<v2::InitializeRequest>(&raw) {
+            Ok(answer) => answer,
+            // Some agents of version 1 repeat the number that they are offered. Only version 2 has `info`, and always.
+            Err(_) if self.0.protocol == Protocol::Auto && !has_member(&raw, "info") => {
+                response.protocol_version = ProtocolVersion::V1;
+                return Ok(Negotiated { response, capabilities_v2: None });
+            }
+            Err(error) => return Err(error),
+        };
         let methods = convert::auth_methods(answer.auth_methods);
         let capabilities = convert::agent_capabilities(answer.capabilities.clone(), !methods.is_empty());
         let response = InitializeResponse::new(ProtocolVersion::V2)
@@ -522,6 +525,11 @@ impl Client {
             .meta(answer.meta);
         Ok(Negotiated { response, capabilities_v2: Some(answer.capabilities) })
     }
+}
+
+fn has_member(object: &RawValue, name: &str) -> bool {
+    let members: Option<Fields<Json>> = serde_json::from_str(object.get()).ok();
+    members.is_some_and(|members| members.get(name).is_some())
 }
 
 /// The code of an agent that does not speak the offered version.

@@ -5,14 +5,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use attache_wire::v1::{
-    Content, ContentBlock, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
-    ToolKind,
+    Content, ContentBlock, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallUpdate, ToolKind,
 };
 use attache_wire::v2::{TerminalSize, ToolCallStatus as ToolStatus};
 use attache_wire::{Json, Meta, Patch};
 
-use super::event::{AgentTerminal, Event, TerminalChange, ToolCallChange};
-use crate::Edit;
+use super::event::{AgentTerminal, Event, TerminalChange, ToolCallChange, patch_meta};
+use crate::{Edit, tool_status};
 
 /// Calls that are kept, and their bytes; the oldest are forgotten first.
 const CALLS: usize = 4_096;
@@ -100,7 +99,7 @@ impl ToolCall {
             self.edits = content.iter().filter_map(edit).collect();
         }
         if let Some(status) = update.status {
-            self.status = model_status(status);
+            self.status = tool_status::from_v1(status);
         }
         // Version 2 clears with `null`.
         let value = |json: &Option<Json>| json.clone().filter(|json| json.get() != "null");
@@ -155,17 +154,6 @@ fn edit(content: &ToolCallContent) -> Option<Edit> {
     match content {
         ToolCallContent::Diff(diff) => Some(Edit::from_v1(diff)),
         _ => None,
-    }
-}
-
-/// The status in the model.
-pub(crate) fn model_status(status: ToolCallStatus) -> ToolStatus {
-    match status {
-        ToolCallStatus::Pending => ToolStatus::Pending,
-        ToolCallStatus::InProgress => ToolStatus::InProgress,
-        ToolCallStatus::Completed => ToolStatus::Completed,
-        ToolCallStatus::Failed => ToolStatus::Failed,
-        _ => ToolStatus::InProgress,
     }
 }
 
@@ -232,6 +220,7 @@ impl Calls {
             Patch::Clear => now.cancellable = false,
             Patch::Set(capabilities) => now.cancellable = capabilities.cancel.is_some(),
         }
+        patch_meta(&mut now.meta, update.meta);
         if change.replaced {
             now.output.clear();
         }
@@ -258,13 +247,16 @@ impl Calls {
                 Arc::new(ToolCall::new(id.clone()))
             }
         };
+        let extra = change.extra.take().map(|extra| *extra).unwrap_or_default();
+        if extra.replaces {
+            call = Arc::new(ToolCall::new(id.clone()));
+        }
         let now = Arc::make_mut(&mut call);
         now.merge(&change.update);
-        let extra = change.extra.take().map(|extra| *extra).unwrap_or_default();
         extra.name.apply(&mut now.name);
         // V2-18
         if !extra.meta.is_keep() {
-            extra.meta.apply_by_key(&mut now.meta);
+            patch_meta(&mut now.meta, extra.meta);
             change.update.meta.clone_from(&now.meta);
         }
         match (extra.append.is_empty(), extra.edits) {

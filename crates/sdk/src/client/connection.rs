@@ -49,7 +49,9 @@ pub(crate) struct Core {
 /// The lanes of sessions.
 #[derive(Default)]
 pub(super) struct Routes {
-    pub(super) lanes: HashMap<SessionId, Route>,
+    lanes: HashMap<SessionId, Route>,
+    /// The route of the latest update, which is mostly that of the next one. It saves a hash.
+    last: Option<(SessionId, Route)>,
     /// Sessions whose id is not known yet. Messages for unknown sessions may be theirs.
     opening: usize,
     early: HashMap<SessionId, Vec<EarlyMessage>>,
@@ -61,7 +63,19 @@ impl Routes {
     fn remove(&mut self, id: &SessionId, lane: &Arc<Lane>) {
         if self.lanes.get(id).is_some_and(|route| Arc::ptr_eq(&route.lane, lane)) {
             self.lanes.remove(id);
+            self.last = None;
         }
+    }
+
+    fn insert(&mut self, id: SessionId, route: Route) {
+        self.lanes.insert(id, route);
+        self.last = None;
+    }
+
+    /// Adds a subagent, unless its id is in use.
+    #[cfg(feature = "unstable")]
+    pub(super) fn insert_child(&mut self, id: SessionId, route: Route) {
+        self.lanes.entry(id).or_insert(route);
     }
 }
 
@@ -141,7 +155,16 @@ impl Core {
 
     /// Finds the lane of a session.
     pub(crate) fn find(&self, id: &str) -> Option<Route> {
-        self.routes().lanes.get(id).cloned()
+        let mut routes = self.routes();
+        if let Some((last, route)) = &routes.last
+            && *last == *id
+        {
+            return Some(route.clone());
+        }
+        let (id, route) = routes.lanes.get_key_value(id)?;
+        let found = route.clone();
+        routes.last = Some((id.clone(), found.clone()));
+        Some(found)
     }
 
     /// Adds a session whose id is known before the agent answers.
@@ -153,7 +176,7 @@ impl Core {
         if routes.lanes.contains_key(&lane.id) {
             return Err(Error::Invalid(format!("the session `{}` is already open; drop it first", lane.id)));
         }
-        routes.lanes.insert(lane.id.clone(), Route { lane: lane.clone(), child: false });
+        routes.insert(lane.id.clone(), Route { lane: lane.clone(), child: false });
         Ok(())
     }
 
@@ -161,7 +184,7 @@ impl Core {
     pub(crate) fn adopt(self: &Arc<Self>, lane: &Arc<Lane>) {
         let early = {
             let mut routes = self.routes();
-            routes.lanes.insert(lane.id.clone(), Route { lane: lane.clone(), child: false });
+            routes.insert(lane.id.clone(), Route { lane: lane.clone(), child: false });
             let early = routes.early.remove(&lane.id).unwrap_or_default();
             routes.early_bytes -= early.iter().map(EarlyMessage::bytes).sum::<usize>();
             early
@@ -274,7 +297,10 @@ impl Core {
     }
 
     fn take_lanes(&self) -> Vec<Arc<Lane>> {
-        let lanes = std::mem::take(&mut self.routes().lanes);
+        let mut routes = self.routes();
+        routes.last = None;
+        let lanes = std::mem::take(&mut routes.lanes);
+        drop(routes);
         lanes.into_values().filter(|route| !route.child).map(|route| route.lane).collect()
     }
 

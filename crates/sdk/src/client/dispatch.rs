@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use attache_conn::{Closed, Dispatch, IncomingNotification, IncomingRequest};
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{CompleteElicitationNotification, SessionId, SessionNotification, decode_tolerant};
-use attache_wire::{AnyStr, Json, Notification, v2};
+use attache_wire::{AnyStr, Json, Notification, UpdateParams, v1, v2};
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -115,7 +115,7 @@ impl Core {
         let decoded = notification.decode(
             |params| {
                 size::check_update(params).map_err(serde::de::Error::custom)?;
-                read_update(params)
+                v1::SessionUpdate::read_params(params).map_or_else(|| read_update(params), Ok)
             },
             |params| {
                 let raw = params?;
@@ -125,7 +125,7 @@ impl Core {
                 }
                 match decode_tolerant::<SessionNotification>(METHOD, params) {
                     Ok(repaired) => Some((Cow::Owned(repaired.session_id.to_string()), repaired.update)),
-                    // PROMPT-16: a malformed update is dropped, and the session goes on.
+                    // PROMPT-16: a malformed update is dropped, and the session continues.
                     Err(error) => {
                         self.unreadable(METHOD, params, error);
                         None
@@ -145,20 +145,33 @@ impl Core {
         let decoded = notification.decode(
             |params| {
                 size::check_update(params).map_err(serde::de::Error::custom)?;
-                read_update(params)
+                let Some(opened) = UpdateParams::open(params) else { return read_update(params).map(Some) };
+                // Most messages of the user are echoes of prompts, whose content is not used.
+                if opened.kind() == "user_message"
+                    && let Some((message, update)) = opened.find_member("messageId")
+                    && self.hold_echo(opened.session_id(), &message, update, bytes)
+                {
+                    return Ok(None);
+                }
+                v2::SessionUpdate::read_opened(opened).map_or_else(|| read_update(params), Ok).map(Some)
             },
             |params| {
                 let reason = match read_update::<v2::SessionUpdate>(params.map_or("null", RawValue::get)) {
-                    Ok((id, update)) => return Some((Cow::Owned(id.into_owned()), update)),
+                    Ok((id, update)) => return Some(Some((Cow::Owned(id.into_owned()), update))),
                     Err(error) => error,
                 };
                 self.unreadable(SessionNotification::METHOD, params, reason);
                 None
             },
         );
-        if let Some((id, update)) = decoded {
+        if let Some(Some((id, update))) = decoded {
             self.route_update(&id, Update::V2(update), bytes);
         }
+    }
+
+    /// Keeps a message of the user undecoded if it is, or may be, the echo of a prompt.
+    fn hold_echo(&self, id: &str, message: &str, update: &str, bytes: usize) -> bool {
+        self.find(id).is_some_and(|route| !route.child && route.lane.hold_echo(message, update, bytes))
     }
 
     fn route_update(self: &Arc<Self>, id: &str, update: Update, bytes: usize) {

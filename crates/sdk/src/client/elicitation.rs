@@ -13,6 +13,12 @@ use attache_wire::v1::{
 use super::ask::PendingAnswer;
 use super::form;
 
+/// The reason of a refusal. The mode is the agent's text, so it is cut.
+pub(crate) fn mode_not_offered(mode: &str) -> String {
+    let mode: String = mode.chars().take(40).collect();
+    format!("this client does not offer the mode `{mode}`")
+}
+
 pub(crate) fn cancel_elicitation(responder: Responder) {
     responder.ok(&CreateElicitationResponse::new(ElicitationAction::Cancel));
 }
@@ -26,7 +32,7 @@ pub(crate) fn cancel_elicitation(responder: Responder) {
 ///
 /// ```
 /// use attache::client::{ElicitationAsk, RequestedInput};
-/// use attache::wire::v1::Fields;
+/// use attache::model::Fields;
 ///
 /// fn answer(ask: ElicitationAsk, name: &str) {
 ///     println!("{}", ask.message());

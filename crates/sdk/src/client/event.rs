@@ -250,6 +250,8 @@ pub struct MessageChange {
     pub message_id: MessageId,
     /// The whole content; empty if the message was cleared.
     pub content: Vec<ContentBlock>,
+    /// `_meta` that came with the new content.
+    pub meta: Option<Meta>,
 }
 
 impl MessageChange {
@@ -270,7 +272,11 @@ impl MessageChange {
 /// use attache::client::TerminalChange;
 ///
 /// fn show(change: &TerminalChange) -> std::io::Result<()> {
-///     std::io::stdout().write_all(&change.appended)
+///     std::io::stdout().write_all(&change.appended)?;
+///     match &change.terminal.exit_status {
+///         Some(status) => writeln!(std::io::stdout(), "exit code {:?}", status.exit_code),
+///         None => Ok(()),
+///     }
 /// }
 /// ```
 // V2-32
@@ -307,6 +313,8 @@ pub struct AgentTerminal {
     pub size: Option<(u16, u16)>,
     /// Whether [`SessionControl::cancel_terminal`](super::SessionControl::cancel_terminal) works.
     pub cancellable: bool,
+    /// `_meta` of the terminal.
+    pub meta: Option<Meta>,
 }
 
 impl AgentTerminal {
@@ -319,6 +327,7 @@ impl AgentTerminal {
             exit_status: None,
             size: None,
             cancellable: false,
+            meta: None,
         }
     }
 }
@@ -342,9 +351,11 @@ pub struct ToolCallChange {
     pub(crate) extra: Option<Box<ToolExtra>>,
 }
 
-/// Changes of a tool call that version 1 cannot express.
+/// Changes of a tool call that updates of version 1 cannot express.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ToolExtra {
+    /// Whether nothing of the call before is left.
+    pub(crate) replaces: bool,
     pub(crate) name: Patch<String>,
     pub(crate) status: Option<ToolStatus>,
     pub(crate) cancellable: Option<bool>,
@@ -366,6 +377,18 @@ impl ToolCallChange {
     pub fn id(&self) -> &ToolCallId {
         &self.update.tool_call_id
     }
+}
+
+/// Bytes of accumulated metadata that are kept; beyond that only the latest change.
+const MAX_META: usize = 64 << 10;
+
+/// The whole metadata after a patch by key.
+// V2-18
+pub(crate) fn patch_meta(stored: &mut Option<Meta>, patch: Patch<Meta>) {
+    if stored.as_ref().is_some_and(|meta| meta.as_json().get().len() > MAX_META) {
+        *stored = None;
+    }
+    patch.apply_by_key(stored);
 }
 
 // Most events are text; they are moved several times.

@@ -26,7 +26,7 @@ use super::calls::Calls;
 use super::event::{Event, SessionState, Speaker};
 use super::serve::TerminalTable;
 use super::state::State;
-use super::v2::{Item, Prompts, Reason, Updates, convert};
+use super::v2::{HeldMessage, Item, Prompts, Reason, Updates, convert};
 use crate::{Error, Result};
 
 /// Events outside of turns that are kept.
@@ -155,6 +155,9 @@ impl Lane {
         bytes: usize,
     ) -> Result<(), Reason> {
         let mut inner = self.lock();
+        if child.is_none() {
+            inner.prompts.note(&update);
+        }
         let update = match update {
             update @ (v2::SessionUpdate::UserMessage(_) | v2::SessionUpdate::UserMessageChunk(_))
                 if child.is_none() =>
@@ -170,11 +173,20 @@ impl Lane {
             v2::SessionUpdate::AgentThoughtChunk(chunk) => {
                 return self.add_chunk(inner, child, Speaker::Thought, chunk, bytes);
             }
+            v2::SessionUpdate::StateUpdate(state) if child.is_none() => {
+                drop(self.change_state(inner, *state));
+                return Ok(());
+            }
             update => update,
         };
         let items = inner.updates.items(child.unwrap_or_default(), update)?;
         self.add_items(inner, child, items, bytes);
         Ok(())
+    }
+
+    /// Keeps the text of an update with a message of the user if that is, or may be, the echo of a prompt.
+    pub(crate) fn hold_echo(&self, message_id: &str, update: &str, bytes: usize) -> bool {
+        self.lock().prompts.take_text(message_id, update, bytes)
     }
 
     /// Adds a piece of a message, which most updates are.
@@ -260,8 +272,17 @@ impl Lane {
         // A replay ends with the state of the session; that it is idle says nothing new.
         let is_shown = inner.phase != Phase::Loading || !matches!(now, SessionState::Idle(_));
         let end = match state {
-            v2::StateUpdate::Idle(idle) => inner.prompts.idle(idle),
-            _ => None,
+            v2::StateUpdate::Idle(idle) => {
+                // After a cancel an idle state is the end, even if the agent never reported that it works.
+                if inner.cancelled_at.is_some() {
+                    inner.prompts.busy();
+                }
+                inner.prompts.idle(idle)
+            }
+            _ => {
+                inner.prompts.busy();
+                None
+            }
         };
         if let Some(background) = background {
             self.push(inner, Event::Background(background), EVENT_BYTES);
@@ -302,9 +323,11 @@ impl Lane {
     }
 
     /// Gives out messages that were held back.
-    fn give_out(&self, inner: MutexGuard<'_, Inner>, held: Vec<(v2::SessionUpdate, usize)>) {
+    fn give_out(&self, inner: MutexGuard<'_, Inner>, held: Vec<HeldMessage>) {
         let mut inner = inner;
-        for (update, bytes) in held {
+        for message in held {
+            let bytes = message.bytes();
+            let Some(update) = message.into_update() else { continue };
             if let Ok(items) = inner.updates.items("", update) {
                 self.add_items(inner, None, items, bytes);
                 inner = self.lock();
@@ -393,6 +416,12 @@ impl Lane {
             }
             None => Some(inner),
         }
+    }
+
+    /// Changes a tool call unless it is unknown.
+    pub(crate) fn change_known(&self, update: ToolCallUpdate) {
+        let change = self.lock().state.change_known(update);
+        change.into_iter().for_each(|change| self.push_event(Event::ToolCall(change)));
     }
 
     /// Adds an event that is no update.
@@ -507,8 +536,7 @@ impl Lane {
 
     fn begin(&self, mut inner: MutexGuard<'_, Inner>, phase: Phase, take_all: bool) -> u64 {
         let mut moved = 0;
-        let held = inner.prompts.forget();
-        drop(held);
+
         inner.phase = phase;
         inner.turn += 1;
         inner.call = None;
@@ -618,9 +646,8 @@ impl Lane {
         }
         inner.phase = Phase::Idle;
         let call = inner.call.take();
-        let held = inner.prompts.forget();
-        drop(inner);
-        drop(held);
+        let others = inner.prompts.forget();
+        self.give_out(inner, others);
         if let Some(call) = call {
             self.peer.abandon(call);
         }

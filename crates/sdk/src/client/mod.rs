@@ -3,7 +3,7 @@
 //! ```no_run
 //! use attache::Link;
 //! use attache::client::{Client, Event};
-//! use attache::wire::v1::PermissionOptionKind::AllowOnce;
+//! use attache::model::PermissionOptionKind::AllowOnce;
 //!
 //! # async fn run() -> attache::Result<()> {
 //! let agent = Client::new().connect(Link::spawn("my-agent")?).await?;
@@ -48,6 +48,7 @@ mod elicitation;
 mod event;
 mod events;
 mod form;
+mod into_link;
 mod lane;
 mod parts;
 mod quirks;
@@ -63,11 +64,12 @@ mod turn;
 mod unstable;
 mod v2;
 
+pub use crate::plan_status::plan_status;
 pub use agent::AgentHandle;
 pub use ask::{PermissionAsk, PermissionCommand};
 pub use attache_wire::v2::{
-    BackgroundTerminal, BackgroundToolCall, BackgroundWork, StopReason as IdleReason, TerminalExitStatus,
-    ToolCallStatus as ToolStatus,
+    BackgroundTerminal, BackgroundToolCall, BackgroundWork, PlanEntryStatus as PlanStatus,
+    StopReason as IdleReason, TerminalExitStatus, ToolCallStatus as ToolStatus,
 };
 pub use builder::{Client, Protocol};
 pub use calls::ToolCall;
@@ -80,6 +82,7 @@ pub use event::{
     ToolCallChange,
 };
 pub use events::{ConnectionEvent, ConnectionEvents};
+pub use into_link::IntoLink;
 pub use parts::{Prompter, SessionEvent, SessionEvents};
 pub use replay::SessionReplay;
 pub use serve::{ReadFiles, RequestContext, Terminal, Terminals, WriteFiles};

@@ -11,16 +11,17 @@ use attache_wire::v1::{
     CreateElicitationRequest, CreateTerminalRequest, CreateTerminalResponse, ElicitationMode,
     ElicitationScope, KillTerminalRequest, KillTerminalResponse, ReadTextFileRequest, ReadTextFileResponse,
     ReleaseTerminalRequest, ReleaseTerminalResponse, RequestPermissionRequest, SessionId, TerminalId,
-    TerminalOutputRequest, WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest,
-    WriteTextFileResponse,
+    TerminalOutputRequest, ToolCallId, ToolCallStatus, ToolCallUpdate, WaitForTerminalExitRequest,
+    WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 };
 use serde::Serialize;
 
 use super::ask::{PendingAnswer, PermissionDetails, cancel_permission};
 use super::connection::{Core, EarlyMessage, Route};
-use super::elicitation::cancel_elicitation;
+use super::elicitation::{cancel_elicitation, mode_not_offered};
 use super::event::Event;
 use super::events::ConnectionEvent;
+use super::lane::Lane;
 use super::quirks::needs_empty_missing_files;
 use super::serve::{DynTerminal, RequestContext, TerminalTable, run, run_with_slot};
 use super::{ElicitationAsk, PermissionAsk, size, v2};
@@ -221,10 +222,16 @@ impl Core {
         if let Err(reason) = size::check(bytes, size::ELICITATION) {
             return request.reject(ErrorObject::invalid_params(reason));
         }
-        let Some((request, responder)) = decode::<CreateElicitationRequest>(request) else { return };
-        if let Err(reason) = self.check_elicitation(&request) {
-            return responder.err(ErrorObject::invalid_params(reason));
-        }
+        let decoded = match self.is_v2() {
+            true => decode::<attache_wire::v2::CreateElicitationRequest>(request)
+                .map(|(request, responder)| (v2::requests::elicitation(request), responder)),
+            false => decode(request).map(|(request, responder)| (Ok(request), responder)),
+        };
+        let Some((request, responder)) = decoded else { return };
+        let request = match request.and_then(|request| self.check_elicitation(&request).map(|()| request)) {
+            Ok(request) => request,
+            Err(reason) => return responder.err(ErrorObject::invalid_params(reason)),
+        };
         match request.mode.scope() {
             ElicitationScope::Session(scope) => {
                 let id = scope.session_id.clone();
@@ -244,8 +251,7 @@ impl Core {
             _ => false,
         };
         if !offered {
-            let mode: String = request.mode.as_str().chars().take(40).collect();
-            return Err(format!("this client does not offer the mode `{mode}`"));
+            return Err(mode_not_offered(request.mode.as_str()));
         }
         if let ElicitationMode::Url(url) = &request.mode {
             if !is_web_address(&url.url) {
@@ -298,7 +304,10 @@ fn ask_permission(
     let child = route.child.then(|| request.session_id.clone());
     let cx = context(core, route.clone(), &responder);
     let slot = PendingAnswer::open(responder, cancel_permission);
+    let has_call = child.is_some() || details.as_ref().is_none_or(|details| details.has_call);
+    let made_up = (!has_call).then(|| request.tool_call.tool_call_id.clone());
     let ask = PermissionAsk::new(slot.clone(), Box::new(request), details);
+    let lane = route.lane.clone();
     match &core.services.on_permission {
         None => route.lane.ask(child, &slot, Event::Permission(ask), bytes),
         Some(decide) => {
@@ -307,6 +316,21 @@ fn ask_permission(
             tokio::spawn(async move { decide(ask, cx).await });
         }
     }
+    if let Some(call) = made_up {
+        end_with_answer(&lane, call, &slot);
+    }
+}
+
+/// Ends the tool call that was made up for a question when that is answered, as an agent of version 1 does.
+// TOOL-10
+fn end_with_answer(lane: &Arc<Lane>, call: ToolCallId, slot: &Arc<PendingAnswer>) {
+    let (lane, question) = (Arc::downgrade(lane), Arc::downgrade(slot));
+    slot.on_done(move || {
+        let (Some(lane), Some(question)) = (lane.upgrade(), question.upgrade()) else { return };
+        let status = if question.is_allowed() { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+        // In a cancelled turn the call is not announced, so it is not known.
+        lane.change_known(ToolCallUpdate::new(call).status(status));
+    });
 }
 
 fn context(core: &Arc<Core>, route: Route, responder: &Responder) -> RequestContext {

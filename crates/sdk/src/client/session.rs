@@ -7,9 +7,9 @@ use std::task::Poll;
 
 use attache_wire::v1::{
     AgentCapabilities, AvailableCommand, CloseSessionRequest, ContentBlock, PromptRequest, SessionConfigId,
-    SessionConfigKind, SessionConfigOption, SessionConfigOptionValue, SessionId, SessionModeId,
-    SessionModeState, SetSessionConfigOptionRequest, SetSessionModeRequest, TerminalId, ToolCallId,
-    UsageUpdate,
+    SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue, SessionId,
+    SessionModeId, SessionModeState, SetSessionConfigOptionRequest, SetSessionModeRequest, TerminalId,
+    ToolCallId, UsageUpdate,
 };
 use attache_wire::{Request, v2};
 
@@ -315,7 +315,7 @@ impl SessionControl {
         self.lane.state(|state| state.now.clone())
     }
 
-    /// Cancels one tool call. It ends with a status of its own; the turn goes on. Needs an agent of version 2 that offers it:
+    /// Cancels one tool call. It ends with a status of its own; the turn continues. Needs an agent of version 2 that offers it:
     /// [`ToolCall::cancellable`](super::ToolCall::cancellable).
     ///
     /// # Errors
@@ -342,22 +342,20 @@ impl SessionControl {
         self.agent.0.request(&request).await.map(drop)
     }
 
-    /// Changes the mode.
+    /// Changes the mode, or the option of category `mode` of an agent that has no modes.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the mode is unknown. Nothing is sent then.
     // MODE-03
     pub async fn set_mode(&self, mode: impl Into<SessionModeId>) -> Result<()> {
         let mode = mode.into();
-        self.lane.state(|state| {
-            let modes = state.modes.as_ref().ok_or(Error::Unsupported("session modes"))?;
+        let has_modes = self.lane.state(|state| {
+            let Some(modes) = &state.modes else { return Ok(false) };
             let available = modes.available_modes.iter().map(|offered| offered.id.as_str());
-            check_offered("mode", mode.as_str(), available)
+            check_offered("mode", mode.as_str(), available).map(|()| true)
         })?;
-        if self.agent.0.is_v2() {
-            let option = self.lane.state(|state| {
-                convert::mode_option(&state.config_options).map(|(option, _)| option.id.clone())
-            });
+        if self.agent.0.is_v2() || !has_modes {
+            let option = self.option_of(&SessionConfigOptionCategory::Mode);
             let option = option.ok_or(Error::Unsupported("session modes"))?;
             return self.set_config_option(option, mode.as_str()).await.map(drop);
         }
@@ -373,6 +371,13 @@ impl SessionControl {
             })
         });
         done.await?
+    }
+
+    /// The select option of a category.
+    pub(super) fn option_of(&self, category: &SessionConfigOptionCategory) -> Option<SessionConfigId> {
+        self.lane.state(|state| {
+            convert::select_of(&state.config_options, category).map(|(option, _)| option.id.clone())
+        })
     }
 
     /// Sets a config option: to the id of one of its values, or to `true` or `false`.

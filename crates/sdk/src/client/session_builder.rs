@@ -9,7 +9,7 @@ use attache_wire::v1::{
     AgentCapabilities, LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest,
     NewSessionResponse, ResumeSessionRequest, ResumeSessionResponse, SessionId,
 };
-use attache_wire::{Meta, Request, v2};
+use attache_wire::{Meta, Request};
 
 use super::agent::AgentHandle;
 use super::connection::answered;
@@ -97,7 +97,7 @@ fn check_servers(servers: &[McpServer], agent: &AgentCapabilities) -> Result<()>
 ///
 /// ```
 /// use attache::client::{Client, SessionBuilder};
-/// use attache::wire::v1::McpServerStdio;
+/// use attache::model::McpServerStdio;
 ///
 /// fn with_search<K>(session: SessionBuilder<K>) -> SessionBuilder<K> {
 ///     session.mcp_server(McpServerStdio::new("search", "/usr/bin/search-mcp", vec![], vec![]))
@@ -129,7 +129,7 @@ pub struct New(pub(super) ());
 
 /// Kind of a [`SessionBuilder`] that loads a stored session with its history.
 ///
-/// Example: [`SessionBuilder`].
+/// Example: [`AgentHandle`].
 #[derive(Debug, Clone)]
 pub struct Load(pub(super) SessionId);
 
@@ -265,18 +265,7 @@ impl SessionBuilder<New> {
 impl SessionBuilder<Load> {
     fn open(self) -> Result<SessionReplay> {
         let Load(id) = self.kind;
-        let checked = self.options.check(&self.agent)?;
-        if self.agent.0.is_v2() {
-            // V2-26
-            let (roots, start) = (checked.roots.clone(), v2::ReplayFromStart::new().into());
-            let request = requests::resume_session(id.clone(), checked, Some(start))?;
-            return replay(self.agent, id, roots, &request);
-        }
-        let request = with_options!(
-            LoadSessionRequest::new(id.clone(), checked.cwd, checked.options.mcp_servers),
-            checked
-        );
-        replay(self.agent, id, checked.roots, &request)
+        reopen(self.agent, id, self.options, &Replay::Start)
     }
 }
 
@@ -289,18 +278,15 @@ impl SessionBuilder<Resume> {
             let request = requests::resume_session(id.clone(), checked, None)?;
             return resume(self.agent, id, roots, &request).await;
         }
-        // SESS-22: the servers are sent although the schema lets them be absent.
-        let request =
-            ResumeSessionRequest::new(id.clone(), checked.cwd).mcp_servers(checked.options.mcp_servers);
-        let request = with_options!(request, checked);
-        resume(self.agent, id, checked.roots, &request).await
+        let (roots, request) = (checked.roots.clone(), resume_request(&id, checked));
+        resume(self.agent, id, roots, &request).await
     }
 }
 
 impl SessionBuilder<Reopen> {
     // SESS-07, SESS-20, V2-26
     fn open(self) -> Result<SessionReplay> {
-        let (is_v2, Reopen(id, from)) = (self.agent.0.is_v2(), self.kind);
+        let Reopen(id, from) = self.kind;
         let capabilities = self.agent.capabilities();
         let can_follow = || {
             let announced =
@@ -319,33 +305,40 @@ impl SessionBuilder<Reopen> {
             }
             _ => {}
         }
-        let mut checked = self.options.check(&self.agent)?;
-        if is_v2 {
-            let (roots, point) = (checked.roots.clone(), requests::replay_from(&from)?);
-            let request = requests::resume_session(id.clone(), checked, point)?;
-            return replay(self.agent, id, roots, &request);
-        }
-        if from == Replay::None {
-            let request = ResumeSessionRequest::new(id.clone(), checked.cwd);
-            let request = request.mcp_servers(checked.options.mcp_servers);
-            let request = with_options!(request, checked);
-            return replay(self.agent, id, checked.roots, &request);
-        }
-        if let Replay::After(cursor) = &from {
-            checked.options.meta = Some(requests::meta_after(checked.options.meta, cursor)?);
-        }
-        let request = LoadSessionRequest::new(id.clone(), checked.cwd, checked.options.mcp_servers);
-        let request = with_options!(request, checked);
-        replay(self.agent, id, checked.roots, &request)
+        reopen(self.agent, id, self.options, &from)
     }
 }
 
-impl IntoFuture for SessionBuilder<Reopen> {
-    type Output = Result<SessionReplay>;
-    type IntoFuture = std::future::Ready<Result<SessionReplay>>;
-    fn into_future(self) -> Self::IntoFuture {
-        std::future::ready(self.open())
+// SESS-22: the servers are sent although the schema lets them be absent.
+fn resume_request(id: &SessionId, checked: CheckedOptions) -> ResumeSessionRequest {
+    let request = ResumeSessionRequest::new(id.clone(), checked.cwd);
+    with_options!(request.mcp_servers(checked.options.mcp_servers), checked)
+}
+
+/// Opens a session whose id is known, with as much of its history as `from` says. The agent is able to.
+// SESS-12, V2-26
+fn reopen(
+    agent: AgentHandle,
+    id: SessionId,
+    options: SessionOptions,
+    from: &Replay,
+) -> Result<SessionReplay> {
+    let mut checked = options.check(&agent)?;
+    let roots = checked.roots.clone();
+    if agent.0.is_v2() {
+        let request = requests::resume_session(id.clone(), checked, requests::replay_from(from)?)?;
+        return replay(agent, id, roots, &request);
     }
+    match from {
+        Replay::None => return replay(agent, id.clone(), roots, &resume_request(&id, checked)),
+        Replay::Start => {}
+        Replay::After(cursor) => {
+            checked.options.meta = Some(requests::meta_after(checked.options.meta, cursor)?);
+        }
+    }
+    let request = LoadSessionRequest::new(id.clone(), checked.cwd, checked.options.mcp_servers);
+    let request = with_options!(request, checked);
+    replay(agent, id, roots, &request)
 }
 
 /// Opens a session whose id is known, without its history.
@@ -437,10 +430,17 @@ awaited!(New, Resume);
 #[cfg(feature = "unstable")]
 awaited!(Fork);
 
-impl IntoFuture for SessionBuilder<Load> {
-    type Output = Result<SessionReplay>;
-    type IntoFuture = std::future::Ready<Result<SessionReplay>>;
-    fn into_future(self) -> Self::IntoFuture {
-        std::future::ready(self.open())
-    }
+/// Sessions with a history are there at once; their history comes later.
+macro_rules! replayed {
+    ($($kind:ident),+) => {
+        $(impl IntoFuture for SessionBuilder<$kind> {
+            type Output = Result<SessionReplay>;
+            type IntoFuture = std::future::Ready<Result<SessionReplay>>;
+            fn into_future(self) -> Self::IntoFuture {
+                std::future::ready(self.open())
+            }
+        })+
+    };
 }
+
+replayed!(Load, Reopen);

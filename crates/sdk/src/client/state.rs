@@ -7,7 +7,7 @@ use std::sync::Arc;
 use attache_wire::Patch;
 use attache_wire::v1::{
     AvailableCommand, ContentBlock, ContentChunk, SessionConfigOption, SessionModeId, SessionModeState,
-    SessionUpdate, TerminalId, ToolCallId, ToolCallUpdate, UsageUpdate,
+    SessionUpdate, TerminalId, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind, UsageUpdate,
 };
 use attache_wire::v2::BackgroundWork;
 
@@ -145,6 +145,12 @@ impl State {
         call.title.as_ref()?;
         Some(self.tools.announced("", call.clone()))
     }
+
+    /// A change of a call that is known.
+    pub(crate) fn change_known(&mut self, update: ToolCallUpdate) -> Option<ToolCallChange> {
+        let is_known = self.tools.is_known("", &update.tool_call_id);
+        is_known.then(|| ToolCallChange::new(false, Box::new(update)))
+    }
 }
 
 impl Tools {
@@ -156,7 +162,7 @@ impl Tools {
             SessionUpdate::AgentMessageChunk(chunk) => piece(Speaker::Agent, chunk),
             SessionUpdate::AgentThoughtChunk(chunk) => piece(Speaker::Thought, chunk),
             SessionUpdate::UserMessageChunk(chunk) => piece(Speaker::User, chunk),
-            SessionUpdate::ToolCall(call) => Event::ToolCall(self.announced(child, (*call).into())),
+            SessionUpdate::ToolCall(call) => Event::ToolCall(self.begun(child, (*call).into())),
             SessionUpdate::ToolCallUpdate(update) => Event::ToolCall(self.changed(child, update, bytes)?),
             SessionUpdate::Plan(plan) => Event::Plan(plan),
             SessionUpdate::AvailableCommandsUpdate(update) => {
@@ -246,6 +252,21 @@ impl Tools {
             call = *earlier;
         }
         ToolCallChange::new(created, Box::new(call))
+    }
+
+    // TOOL-02, TOOL-04: a `tool_call` under a known id is another call, with defaults for its absent
+    // members.
+    fn begun(&mut self, child: &str, call: ToolCallUpdate) -> ToolCallChange {
+        let mut change = self.announced(child, call);
+        if !change.created {
+            let call = &mut change.update;
+            call.kind.get_or_insert(ToolKind::Other);
+            call.status.get_or_insert(ToolCallStatus::Pending);
+            call.content.get_or_insert_default();
+            call.locations.get_or_insert_default();
+            change.extra = Some(Box::new(ToolExtra { replaces: true, ..ToolExtra::default() }));
+        }
+        change
     }
 
     // TOOL-21: a change of an unknown call creates it if it has a title; else it waits for the

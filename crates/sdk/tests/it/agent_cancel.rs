@@ -243,7 +243,7 @@ async fn a_permission_refused_before_the_cancel_arrives() {
     rig.client.raw(&format!("{refusal}\n{cancel}")).await;
     rig.client.expect("session/update").await;
     rig.expect_end("p", "cancelled").await;
-    // without a cancel it is no approval, and the turn goes on
+    // without a cancel it is no approval, and the turn continues
     rig.prompt("p", "s1", "ask").await;
     rig.client.expect("session/update").await;
     let ask = rig.client.expect("session/request_permission").await;

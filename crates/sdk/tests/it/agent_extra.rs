@@ -304,6 +304,11 @@ fn suggest(session: &str, uri: &str, version: i64) -> Value {
     json!({"sessionId": session, "uri": uri, "version": version, "position": {"line": 0, "character": 0}, "triggerKind": "manual"})
 }
 
+/// An agent with suggestions.
+pub(crate) fn suggesting() -> Agent {
+    echo().next_edits(Edits { log: Log::default(), go: Arc::new(Notify::new()) })
+}
+
 async fn editor(capabilities: Value) -> (Rig, Log, String) {
     let log = Log::default();
     let agent = echo().next_edits(Edits { log: log.clone(), go: Arc::new(Notify::new()) });

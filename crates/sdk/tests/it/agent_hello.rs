@@ -154,7 +154,7 @@ async fn installed_services_are_advertised() {
         .archive(|_| async { Ok(()) }, |_| async { Ok(()) })
         .titles(|_, title| async { Ok(title) })
         .status(|_| async { Ok(SessionStatus::Saved) })
-        .auth(Door::default())
+        .auth(Login::default())
         .logout(|| async { Ok(()) })
         .auth_status(|| async { Ok(AuthStatusResponse::new(AuthState::Unknown)) });
     let rig = Rig::initialized(everything, json!({})).await;
@@ -218,12 +218,12 @@ async fn services_that_are_not_installed_are_not_served() {
 
 /// Logs in with `key`, and fails with `broken`.
 #[derive(Default, Clone)]
-struct Door {
+struct Login {
     inside: bool,
     logins: Arc<AtomicUsize>,
 }
 
-impl Auth for Door {
+impl Auth for Login {
     fn methods(&self) -> Vec<AuthMethod> {
         vec![
             AuthMethodAgent::new("key", "Key").into(),
@@ -243,10 +243,10 @@ impl Auth for Door {
     }
 }
 
-/// An agent behind a door.
-fn guarded(door: &Door) -> Agent {
+/// An agent that requires a login.
+fn guarded(login: &Login) -> Agent {
     echo()
-        .auth(door.clone())
+        .auth(login.clone())
         .logout(|| async { Ok(()) })
         .auth_status(|| async { Ok(AuthStatusResponse::new(AuthState::Unauthenticated)) })
         .load(|_| async { Ok(Plain) })
@@ -262,8 +262,8 @@ fn guarded(door: &Door) -> Agent {
 #[tokio::test(start_paused = true)]
 async fn no_session_before_the_login() {
     // shows AUTH-05, AUTH-06, AUTH-17, AUTH-22, RPC-15
-    let door = Door::default();
-    let mut rig = Rig::initialized(guarded(&door), json!({})).await;
+    let login = Login::default();
+    let mut rig = Rig::initialized(guarded(&login), json!({})).await;
     let all = json!({"sessionId": "x", "cwd": "/", "mcpServers": [], "title": "t"});
     let gated = [
         "session/new",
@@ -291,7 +291,7 @@ async fn no_session_before_the_login() {
 
     assert_eq!(rig.call("o", "logout", Value::Null).await, json!({}));
     rig.expect_error("session/new", new(), -32000).await;
-    // AUTH-18: what is open goes on
+    // AUTH-18: what is open continues
     rig.prompt("p", "s1", "still here").await;
     rig.expect_text("s1", "still here").await;
     rig.expect_end("p", "end_turn").await;
@@ -301,15 +301,15 @@ async fn no_session_before_the_login() {
 #[tokio::test(start_paused = true)]
 async fn only_an_announced_method_of_the_agent_logs_in() {
     // shows AUTH-04, AUTH-10, AUTH-20
-    let door = Door::default();
-    let mut rig = Rig::initialized(guarded(&door), json!({"auth": {"terminal": true}})).await;
+    let login = Login::default();
+    let mut rig = Rig::initialized(guarded(&login), json!({"auth": {"terminal": true}})).await;
     for method in ["ghost", "tty", "env", ""] {
         rig.expect_error("authenticate", json!({"methodId": method}), -32602).await;
     }
     let draft = json!({"method": "oauth-device-code", "credentials": {"token": "secret"}});
     let error = rig.expect_error("authenticate", draft, -32602).await;
     assert!(!error.to_string().contains("secret"));
-    assert_eq!(door.logins.load(Ordering::Relaxed), 0);
+    assert_eq!(login.logins.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -319,17 +319,17 @@ async fn terminal_logins_are_offered_to_clients_that_can_run_them() {
         let methods = hello["authMethods"].as_array().unwrap();
         methods.iter().map(|method| method["id"].as_str().unwrap().to_owned()).collect()
     };
-    let rig = Rig::initialized(guarded(&Door::default()), json!({})).await;
+    let rig = Rig::initialized(guarded(&Login::default()), json!({})).await;
     assert_eq!(ids(&rig.hello), ["key", "broken", "env"]);
-    let rig = Rig::initialized(guarded(&Door::default()), json!({"auth": {"terminal": true}})).await;
+    let rig = Rig::initialized(guarded(&Login::default()), json!({"auth": {"terminal": true}})).await;
     assert_eq!(ids(&rig.hello), ["key", "broken", "tty", "env"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_key_in_the_environment_opens_the_door() {
     // shows AUTH-05, AUTH-17
-    let door = Door { inside: true, ..Door::default() };
-    let mut rig = Rig::initialized(guarded(&door), json!({})).await;
+    let login = Login { inside: true, ..Login::default() };
+    let mut rig = Rig::initialized(guarded(&login), json!({})).await;
     rig.new_session("s1").await;
     rig.call("o", "logout", json!({})).await;
     rig.expect_error("session/new", new(), -32000).await;
@@ -338,8 +338,8 @@ async fn a_key_in_the_environment_opens_the_door() {
 #[tokio::test(start_paused = true)]
 async fn params_that_may_be_missing_may_be_null() {
     // shows RPC-21, RPC-13
-    let door = Door { inside: true, ..Door::default() };
-    let mut rig = Rig::initialized(guarded(&door), json!({})).await;
+    let login = Login { inside: true, ..Login::default() };
+    let mut rig = Rig::initialized(guarded(&login), json!({})).await;
     for method in ["auth/status", "session/list", "logout"] {
         rig.client.raw(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#)).await;
         rig.client.result(1).await;

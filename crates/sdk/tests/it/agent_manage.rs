@@ -43,6 +43,7 @@ impl AgentSession for Switches {
                 let bad = vec![level("ghost")];
                 assert!(self.handle.set_options(bad).await.is_err());
             }
+            "how" => self.handle.set_options(vec![how("ask"), level("high")]).await?,
             "commands" => self.handle.set_commands(vec![AvailableCommand::new("new", "New")]).await?,
             "title" => {
                 self.handle.set_title(Some("A title".to_owned())).await?;
@@ -106,6 +107,69 @@ fn switchboard(log: &Log, go: &Arc<Notify>) -> Agent {
             .options(options);
         async { Ok(open) }
     })
+}
+
+fn how(current: &str) -> SessionConfigOption {
+    SessionConfigOption::select("how", "How", current.to_owned(), choices(&["ask", "code", "no"]))
+        .category(SessionConfigOptionCategory::Mode)
+}
+
+/// An agent whose modes are an option, for both versions.
+fn with_mode_option(log: &Log) -> Agent {
+    let log = log.clone();
+    Agent::new(move |request: OpenRequest| {
+        let session = Switches { log: log.clone(), handle: request.session, go: Arc::new(Notify::new()) };
+        let open = OpenedSession::new(session).id("s1").options(vec![level("low"), how("ask")]);
+        async { Ok(open) }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_option_of_category_mode_is_shown_as_modes() {
+    // shows MODE-01, MODE-04, MODE-10
+    let log = Log::default();
+    let mut rig = Rig::initialized(with_mode_option(&log), json!({})).await;
+    let opened = rig.call("n", "session/new", new()).await;
+    assert_eq!(opened["modes"]["currentModeId"], "ask");
+    assert_eq!(opened["modes"]["availableModes"][1], json!({"id": "code", "name": "code"}));
+    assert_eq!(values(&opened["configOptions"]), ["low", "ask"]);
+    // `session/set_mode` changes the option.
+    rig.client.request("m", "session/set_mode", json!({"sessionId": "s1", "modeId": "code"})).await;
+    let update = rig.client.expect("session/update").await["params"]["update"].take();
+    assert_eq!(values(&update["configOptions"]), ["low", "code"]);
+    assert_eq!(rig.client.result("m").await, json!({}));
+    assert_eq!(*log.lock().unwrap(), ["how code"]);
+    rig.expect_error("session/set_mode", json!({"sessionId": "s1", "modeId": "ghost"}), -32602).await;
+    // The option changes the mode.
+    let set = json!({"sessionId": "s1", "configId": "how", "value": "ask"});
+    rig.client.request("o", "session/set_config_option", set).await;
+    let update = rig.client.expect("session/update").await["params"]["update"].take();
+    assert_eq!(update, json!({"sessionUpdate": "current_mode_update", "currentModeId": "ask"}));
+    assert_eq!(values(&rig.client.result("o").await["configOptions"]), ["low", "ask"]);
+    // So does the agent.
+    for (prompt, mode, options) in [("mode", "code", ["low", "code"]), ("how", "ask", ["ask", "high"])] {
+        rig.prompt("p", "s1", prompt).await;
+        let update = rig.client.expect("session/update").await["params"]["update"].take();
+        assert_eq!(update, json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}));
+        let update = rig.client.expect("session/update").await["params"]["update"].take();
+        assert_eq!(values(&update["configOptions"]), options);
+        rig.client.expect("session/update").await;
+        rig.client.result("p").await;
+    }
+    // Methods of version 2 do not exist in version 1.
+    for method in ["tool_call/cancel", "terminal/cancel", "auth/login"] {
+        rig.expect_error(method, json!({"sessionId": "s1", "toolCallId": "t", "terminalId": "t"}), -32601)
+            .await;
+    }
+    rig.disconnect().await;
+
+    let mut rig = crate::agent_v2::greeted(with_mode_option(&log), json!({})).await;
+    let opened = rig.call("n", "session/new", json!({"cwd": "/work"})).await;
+    assert_eq!(
+        (opened.get("modes"), values(&opened["configOptions"])),
+        (None, vec![json!("low"), json!("ask")])
+    );
+    rig.disconnect().await;
 }
 
 /// The current values in a list of options.

@@ -383,13 +383,13 @@ async fn closing_cancels_answers_and_frees() {
 
 #[tokio::test(start_paused = true)]
 async fn a_close_waits_for_a_turn_that_takes_its_time() {
-    // shows SESS-27, SESS-30: the turn's own last words still pass, those of the closing hook do not
+    // shows SESS-27, SESS-30: the turn may still send updates, the closing hook may not
     struct Stubborn(SessionHandle, Log);
     impl AgentSession for Stubborn {
         async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
             turn.cancellation().cancelled().await;
             tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-            self.0.send(SessionUpdate::agent_message("last words")).await?;
+            self.0.send(SessionUpdate::agent_message("final text")).await?;
             Ok(StopReason::EndTurn)
         }
 
@@ -408,7 +408,7 @@ async fn a_close_waits_for_a_turn_that_takes_its_time() {
     rig.new_session("s1").await;
     rig.prompt("p", "s1", "").await;
     rig.client.request("c", "session/close", json!({"sessionId": "s1"})).await;
-    rig.expect_text("s1", "last words").await;
+    rig.expect_text("s1", "final text").await;
     rig.expect_end("p", "cancelled").await;
     assert_eq!(rig.client.result("c").await, json!({}));
     assert_eq!(taken(&log), ["sent: false"]);

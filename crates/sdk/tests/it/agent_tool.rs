@@ -170,7 +170,7 @@ fn asker() -> Agent {
 
 #[tokio::test(start_paused = true)]
 async fn a_permission_on_the_wire() {
-    // shows PERM-01, PERM-02, PERM-03, PERM-13: nothing runs before the answer
+    // shows PERM-01, PERM-02, PERM-03, PERM-13, PERM-16: nothing runs before the answer
     let mut rig = Rig::open(asker(), json!({})).await;
     rig.prompt("p", "s1", "").await;
     rig.client.expect("session/update").await;

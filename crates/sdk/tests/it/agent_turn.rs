@@ -232,6 +232,7 @@ fn curious() -> Agent {
                 ("compaction", CompactionUpdate::new("c1", CompactionStatus::InProgress).into()),
                 ("plan", PlanUpdate::new(PlanItems::new("p1", entries)).into()),
                 ("text plan", PlanUpdate::new(PlanMarkdown::new("p1", "# do")).into()),
+                ("file plan", PlanUpdate::new(PlanFile::new("p1", "file:///plan.md")).into()),
                 ("removed", PlanRemoved::new("p1").into()),
                 ("subagent", SubagentUpdate::new("child").into()),
                 (
@@ -260,18 +261,34 @@ async fn updates_that_the_client_does_not_know_are_not_sent() {
     rig.prompt("p", "s1", "").await;
     let entries = json!([{"content": "x", "priority": "low", "status": "completed"}]);
     rig.expect_update("s1", json!({"sessionUpdate": "plan", "entries": entries})).await;
+    let mut ids = Vec::new();
+    for text in ["# do", "Plan: file:///plan.md"] {
+        let update = &rig.client.expect("session/update").await["params"]["update"];
+        assert_eq!(
+            (&update["sessionUpdate"], &update["content"]["text"]),
+            (&json!("agent_message_chunk"), &json!(text))
+        );
+        ids.push(update["messageId"].as_str().unwrap().to_owned());
+    }
+    assert_ne!(ids[0], ids[1], "each is a message of its own");
     rig.expect_update("s1", json!({"sessionUpdate": "plan", "entries": []})).await;
     rig.expect_update("s1", json!({"sessionUpdate": "config_option_update", "configOptions": []})).await;
-    rig.expect_text("s1", "notice, compaction, text plan, subagent").await;
+    rig.expect_text("s1", "notice, compaction, subagent").await;
     rig.expect_end("p", "end_turn").await;
 
     let session = json!({"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}});
     let all = json!({"plan": {}, "subagents": {}, "session": session});
     let mut rig = Rig::open(curious(), all).await;
     rig.prompt("p", "s1", "").await;
-    for kind in
-        ["notice", "compaction_update", "plan_update", "plan_update", "plan_removed", "subagent_update"]
-    {
+    for kind in [
+        "notice",
+        "compaction_update",
+        "plan_update",
+        "plan_update",
+        "plan_update",
+        "plan_removed",
+        "subagent_update",
+    ] {
         let line = rig.client.expect("session/update").await;
         assert_eq!(line["params"]["update"]["sessionUpdate"], kind);
     }

@@ -80,7 +80,7 @@ impl Rig {
 
 #[tokio::test(start_paused = true)]
 async fn both_versions_are_negotiated() {
-    // shows V2-03, V2-04, V2-05, V2-06
+    // shows INIT-08, V2-03, V2-04, V2-05, V2-06
     let mut rig = Rig::uninitialized(echo().protocol_v2());
     for (offered, answered) in [(1, 1), (0, 1)] {
         let hello = rig.call("h", "initialize", json!({"protocolVersion": offered})).await;
@@ -120,6 +120,9 @@ async fn requests_before_initialize_and_ids_that_are_null() {
     // shows V2-01, V2-02, V2-39, INIT-10
     let mut rig = Rig::uninitialized(echo().protocol_v2());
     rig.expect_error("session/new", json!({"cwd": "/work"}), -32600).await;
+    // A refused `initialize` leaves the connection as it was.
+    rig.expect_error("initialize", json!({"protocolVersion": 2}), -32602).await;
+    rig.expect_error("session/new", json!({"cwd": "/work"}), -32600).await;
     rig.client
         .raw(
             &json!({"jsonrpc": "2.0", "id": null, "method": "initialize", "params": offer(2, json!({}))})
@@ -127,9 +130,17 @@ async fn requests_before_initialize_and_ids_that_are_null() {
         )
         .await;
     rig.client.error(Value::Null, -32600).await;
+    // Notifications are ignored, known or not.
+    rig.client.notify("session/cancel", json!({"sessionId": "s1"})).await;
+    rig.client.notify("_unknown", json!({})).await;
+    rig.client.expect_silence().await;
+    // Requests that were refused do not count: `initialize` can be repeated, even with another version.
+    rig.call("h", "initialize", json!({"protocolVersion": 1})).await;
+    rig.call("h", "initialize", offer(2, json!({}))).await;
     rig.call("h", "initialize", offer(2, json!({}))).await;
     rig.client.raw(r#"{"jsonrpc":"2.0","id":null,"method":"session/new","params":{"cwd":"/work"}}"#).await;
     rig.client.error(Value::Null, -32600).await;
+    rig.call("h", "initialize", offer(2, json!({}))).await;
     for method in
         ["authenticate", "logout", "session/load", "session/set_mode", "session/set_model", "nes/start"]
     {
@@ -144,6 +155,10 @@ async fn a_turn_is_messages_and_states() {
     let mut rig = open(agent(|turn, prompt| {
         Box::pin(async move {
             assert_eq!(turn.client().version(), ProtocolVersion::V2);
+            // V2-39: the agent works on files and runs commands by itself.
+            assert!(
+                turn.read_files().is_none() && turn.write_files().is_none() && turn.terminals().is_none()
+            );
             turn.think("hm").await?;
             turn.say("one ").await?;
             turn.say(prompt.text()).await?;
@@ -404,6 +419,44 @@ async fn every_agent_lists_resumes_and_closes() {
     rig.idle("cancelled").await;
     assert_eq!(rig.client.result("c").await, json!({}));
     assert_eq!(rig.call("c", "session/close", json!({"sessionId": "s1"})).await, json!({}));
+    rig.client.expect_silence().await;
+    rig.disconnect().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_answers_prompts_that_wait() {
+    // shows V2-15, V2-28
+    let mut rig = open(agent(|turn, _| {
+        Box::pin(async move {
+            let _tool = turn.tool("Wait").id("t").start().await?;
+            turn.cancellation().cancelled().await;
+            Ok(StopReason::EndTurn)
+        })
+    }))
+    .await;
+    rig.prompt("p1", "s1", "one").await;
+    rig.prompt("p2", "s1", "two").await;
+    rig.prompt("p3", "s1", "three").await;
+    rig.inserted("p1", "one").await;
+    rig.update().await;
+    rig.client.request("c", "session/close", json!({"sessionId": "s1"})).await;
+    let mut lines = Vec::new();
+    loop {
+        let line = rig.client.line().await;
+        if line["id"] == "c" {
+            assert_eq!(line["result"], json!({}));
+            break;
+        }
+        lines.push(line);
+    }
+    for id in ["p2", "p3"] {
+        let refused = lines.iter().position(|line| line["id"] == id).expect("answered before the close");
+        assert_eq!(lines.remove(refused)["error"]["code"], -32800);
+    }
+    let updates: Vec<_> = lines.iter().map(|line| &line["params"]["update"]).collect();
+    assert_eq!(updates.len(), 2, "{updates:?}");
+    assert_eq!(updates[0]["status"], "cancelled");
+    assert_eq!((&updates[1]["state"], &updates[1]["stopReason"]), (&json!("idle"), &json!("cancelled")));
     rig.client.expect_silence().await;
     rig.disconnect().await;
 }

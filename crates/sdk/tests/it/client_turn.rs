@@ -95,7 +95,7 @@ async fn the_end_of_the_agent_ends_the_turn() {
     let (mut session, mut agent) = open(Client::new()).await;
     let mut turn = session.prompt("go").await.unwrap();
     agent.expect("session/prompt").await;
-    agent.say("s1", "last words").await;
+    agent.say("s1", "final text").await;
     drop(agent);
     assert!(matches!(turn.after_states().await.unwrap(), Some(Event::Text(_))));
     assert!(matches!(turn.after_states().await, Err(Error::Closed(_))));
@@ -156,6 +156,27 @@ async fn tool_calls_are_upserts() {
     let Some(Event::ToolCall(change)) = turn.after_states().await.unwrap() else { panic!() };
     assert!(change.created && *change.id() == "b");
     assert!(turn.after_states().await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_call_under_a_known_id_replaces_the_older_one() {
+    // shows TOOL-02, TOOL-04
+    let (mut session, mut agent) = open(Client::new()).await;
+    let mut turn = session.prompt("go").await.unwrap();
+    let prompt = agent.expect("session/prompt").await;
+    let diff = json!([{"type": "diff", "path": "/f", "oldText": "1", "newText": "2"}]);
+    let call = json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "Edit", "kind": "edit",
+        "status": "completed", "content": diff, "rawInput": {"path": "/f"}});
+    agent.update("s1", call).await;
+    agent.update("s1", json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "Look"})).await;
+    agent.end_turn(&prompt).await;
+    let Some(Event::ToolCall(change)) = turn.after_states().await.unwrap() else { panic!() };
+    assert_eq!(change.call.edits.len(), 1);
+    let Some(Event::ToolCall(change)) = turn.after_states().await.unwrap() else { panic!() };
+    assert_eq!(change.update.content.as_deref(), Some(&[][..]));
+    let call = &change.call;
+    assert!(call.edits.is_empty() && call.content.is_empty() && call.raw_input.is_none());
+    assert_eq!((&*call.title, call.status.as_str(), call.kind.as_str()), ("Look", "pending", "other"));
 }
 
 #[tokio::test(start_paused = true)]

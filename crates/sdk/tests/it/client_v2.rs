@@ -1,36 +1,22 @@
 //! Clients over protocol version 2, against scripted agents.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use attache::client::{
-    AgentHandle, Client, Event, Protocol, ReadFiles, Replay, RequestContext, Session, SessionState,
-    ToolStatus,
-};
-use attache::wire::v1::{PermissionOptionKind, ReadTextFileRequest, SessionConfigOptionValue};
-use attache::{Error, Link, Result, StopReason};
+use attache::client::{AgentHandle, Client, Event, Protocol, Replay, Session, SessionState, ToolStatus};
+use attache::wire::v1::{PermissionOptionKind, SessionConfigOptionValue};
+use attache::{Error, StopReason};
 use serde_json::{Value, json};
 
 use crate::script::Script;
 use crate::turn_events::{SkipStates, state_name};
 
-struct NoFiles;
-
-impl ReadFiles for NoFiles {
-    async fn read(&self, _: RequestContext, _: ReadTextFileRequest) -> Result<String> {
-        Ok(String::new())
-    }
-}
-
-fn both() -> Client {
+pub(crate) fn both() -> Client {
     Client::new().protocol(Protocol::Auto)
 }
 
-fn hello(capabilities: Value) -> Value {
+pub(crate) fn hello(capabilities: Value) -> Value {
     json!({"protocolVersion": 2, "info": {"name": "scripted", "version": "1"}, "capabilities": capabilities})
 }
 
-async fn greeted(client: Client, capabilities: Value) -> (AgentHandle, Script) {
+pub(crate) async fn greeted(client: Client, capabilities: Value) -> (AgentHandle, Script) {
     let (link, mut script) = Script::pair();
     let answer = async {
         let request = script.expect("initialize").await;
@@ -109,121 +95,6 @@ async fn lines(session: &mut Session) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_common_version_is_spoken() {
-    // shows V2-03, V2-04
-    let (agent, _script) = greeted(both(), json!({"session": {"prompt": {"image": {}}}})).await;
-    assert_eq!(agent.protocol_version().to_string(), "2");
-    assert_eq!(agent.info().unwrap().name, "scripted");
-    assert!(agent.capabilities().prompt_capabilities.image && agent.loader().is_some());
-    assert!(agent.logout().is_none());
-
-    // An agent of version 1 is used on the same connection if nothing is lost by that.
-    let (link, mut script) = Script::pair();
-    let client = both();
-    let (agent, _) = tokio::join!(client.connect(link), script.initialize(json!({"loadSession": true})));
-    let agent = agent.unwrap();
-    assert_eq!(agent.protocol_version().to_string(), "1");
-    let (session, request) = tokio::join!(agent.new_session("/work"), script.new_session("s1"));
-    assert_eq!(request["params"]["mcpServers"], json!([]));
-    drop(session);
-
-    // An agent that repeats the number, but answers in the form of version 1, speaks version 1.
-    let (link, mut script) = Script::pair();
-    let client = both();
-    let (agent, ()) = tokio::join!(client.connect(link), async {
-        let request = script.expect("initialize").await;
-        script
-            .answer(&request, json!({"protocolVersion": 2, "agentCapabilities": {"loadSession": true}}))
-            .await;
-    });
-    assert_eq!(agent.unwrap().protocol_version().to_string(), "1");
-
-    // Only version 2 is good enough.
-    let (link, mut script) = Script::pair();
-    let client = Client::new().protocol(Protocol::V2);
-    let (agent, _) = tokio::join!(client.connect(link), script.initialize(json!({})));
-    assert!(matches!(agent, Err(Error::Version { .. })));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_refusal_is_answered_with_another_offer() {
-    for (refusal, client, next) in [
-        (
-            json!({"code": -32022, "message": "x", "data": {"requested": 2, "supported": [1]}}),
-            both(),
-            Some(1),
-        ),
-        (json!({"code": -32602, "message": "clientCapabilities is missing"}), both(), Some(1)),
-        (
-            json!({"code": -32022, "message": "x", "data": {"requested": 1, "supported": [2]}}),
-            both().read_files(NoFiles),
-            Some(2),
-        ),
-        (
-            json!({"code": -32022, "message": "x", "data": {"requested": 1, "supported": [2]}}),
-            Client::new(),
-            None,
-        ),
-        (json!({"code": -32022, "message": "x", "data": {"requested": 2, "supported": [7]}}), both(), None),
-    ] {
-        let (link, mut script) = Script::pair();
-        let answer = async {
-            let request = script.expect("initialize").await;
-            script.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": refusal})).await;
-            match next {
-                None => script.expect_eof().await,
-                Some(version) => {
-                    let request = script.expect("initialize").await;
-                    assert_eq!(request["params"]["protocolVersion"], version, "{refusal}");
-                    let mut answer = hello(json!({}));
-                    answer["protocolVersion"] = version.into();
-                    script.answer(&request, answer).await;
-                }
-            }
-        };
-        let (agent, ()) = tokio::join!(client.connect(link), answer);
-        assert_eq!(agent.is_ok(), next.is_some(), "{refusal}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_agent_of_version_1_is_started_again_for_files() {
-    let starts = Arc::new(AtomicUsize::new(0));
-    let (sender, mut scripts) = tokio::sync::mpsc::channel(2);
-    let serve = tokio::spawn(async move {
-        let mut offers = Vec::new();
-        while let Some(mut script) = scripts.recv().await {
-            let script: &mut Script = &mut script;
-            let hello = script.initialize(json!({})).await;
-            offers.push((
-                hello["params"]["protocolVersion"].clone(),
-                hello["params"]["clientCapabilities"]["fs"].clone(),
-            ));
-            if offers.len() == 1 {
-                script.expect_eof().await;
-            }
-        }
-        offers
-    });
-    let counted = starts.clone();
-    let agent = both()
-        .read_files(NoFiles)
-        .connect_with(async || {
-            counted.fetch_add(1, Ordering::Relaxed);
-            let (link, script): (Link, Script) = Script::pair();
-            sender.try_send(script).unwrap();
-            Ok(link)
-        })
-        .await
-        .unwrap();
-    assert_eq!((agent.protocol_version().to_string().as_str(), starts.load(Ordering::Relaxed)), ("1", 2));
-    drop(sender);
-    let offers = serve.await.unwrap();
-    assert_eq!(offers[0], (json!(2), Value::Null));
-    assert_eq!(offers[1], (json!(1), json!({"readTextFile": true})));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_turn_ends_when_the_session_is_idle() {
     // shows V2-08, V2-11, V2-13, V2-37
     let (mut session, mut agent) = open(both()).await;
@@ -244,6 +115,30 @@ async fn a_turn_ends_when_the_session_is_idle() {
         session.control().state(),
         Some(SessionState::Idle(Some(attache::client::IdleReason::EndTurn)))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_idle_state_does_not_end_a_turn() {
+    // shows V2-37
+    let (mut session, mut agent) = open(both()).await;
+    for id in ["m1", "m2"] {
+        let script = async {
+            let prompt = agent.expect("session/prompt").await;
+            agent.answer(&prompt, json!({"messageId": id})).await;
+            let user = json!({"sessionUpdate": "user_message", "messageId": id, "content": []});
+            agent.update("s1", user).await;
+            // The state before the work starts: background work changed.
+            agent.state(json!({"state": "idle", "background": []})).await;
+            if id == "m2" {
+                agent.state(json!({"state": "idle", "stopReason": "end_turn", "background": []})).await;
+            }
+            agent.state(json!({"state": "running", "background": []})).await;
+            agent.message(id, "hello").await;
+            agent.state(json!({"state": "idle", "stopReason": "end_turn", "background": []})).await;
+        };
+        let (lines, ()) = tokio::join!(lines(&mut session), script);
+        assert_eq!(lines[lines.len() - 3..], ["text hello", "state idle", "EndTurn"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,8 +180,12 @@ async fn errors_end_turns() {
     assert!(failed.is_err_and(|error| error.is_auth_required()));
     drop(turn);
 
-    // An unknown reason is an end as well; so is none.
-    for state in [json!({"state": "idle", "stopReason": "_bored"}), json!({"state": "idle"})] {
+    // An unknown reason is an end as well; so is none, or a malformed one.
+    for state in [
+        json!({"state": "idle", "stopReason": "_bored"}),
+        json!({"state": "idle"}),
+        json!({"state": "idle", "stopReason": {"why": 5}}),
+    ] {
         let turn = session.prompt("three").await.unwrap();
         agent.insert("m3").await;
         agent.state(state).await;
@@ -324,10 +223,23 @@ async fn a_cancel_ends_with_an_idle_state_or_a_refused_prompt() {
     assert!(!ask.is_open());
     agent.message("a", "late").await;
     agent.state(json!({"state": "idle", "stopReason": "cancelled"})).await;
+    let Some(Event::ToolCall(ended)) = turn.after_states().await.unwrap() else { panic!() };
+    assert_eq!(ended.call.status, ToolStatus::Failed);
     assert!(matches!(turn.after_states().await.unwrap(), Some(Event::Text(_))));
     assert!(turn.after_states().await.unwrap().is_none());
     assert_eq!(turn.stop_reason(), Some(StopReason::Cancelled));
     drop(turn);
+
+    // The agent was cancelled before it reported that it works. The state is that of the turn before.
+    let turn = session.prompt("again").await.unwrap();
+    let prompt = agent.expect("session/prompt").await;
+    agent.answer(&prompt, json!({"messageId": "m2"})).await;
+    turn.cancel();
+    agent.expect("session/cancel").await;
+    agent.state(json!({"state": "idle", "stopReason": "cancelled"})).await;
+    let before = tokio::time::Instant::now();
+    assert_eq!(turn.finish().await.unwrap(), StopReason::Cancelled);
+    assert_eq!(before.elapsed(), std::time::Duration::ZERO, "ended by the state and not by the deadline");
 
     let turn = session.prompt("two").await.unwrap();
     turn.cancel();
@@ -355,7 +267,7 @@ async fn messages_are_replaced_and_grow() {
             .update("s1", json!({"sessionUpdate": "agent_message", "messageId": "a", "_meta": {"a": 1}}))
             .await;
         agent.update("s1", message(Value::Null)).await;
-        // Without an id it is no message, and the session goes on.
+        // Without an id it is no message, and the session continues.
         agent.say("s1", "nameless").await;
         agent.idle().await;
     };
@@ -432,7 +344,7 @@ async fn terminals_belong_to_the_agent() {
     let mut turn = session.prompt("go").await.unwrap();
     agent.insert("m1").await;
     let update = json!({"sessionUpdate": "terminal_update", "terminalId": "x", "command": "make", "cwd": "/work",
-        "size": {"cols": 80, "rows": 24}, "capabilities": {"cancel": {}}});
+        "size": {"cols": 80, "rows": 24}, "capabilities": {"cancel": {}}, "_meta": {"a": 1, "b": {"c": 2}}});
     agent.update("s1", update).await;
     let output =
         |data: &str| json!({"sessionUpdate": "terminal_output_chunk", "terminalId": "x", "data": data});
@@ -453,13 +365,55 @@ async fn terminals_belong_to_the_agent() {
         agent.answer(&request, json!({})).await;
     });
     cancelled.unwrap();
-    let update = json!({"sessionUpdate": "terminal_update", "terminalId": "x", "exitStatus": {"signal": "KILL"}, "output": {"data": "ISE="}});
+    let update = json!({"sessionUpdate": "terminal_update", "terminalId": "x", "exitStatus": {"signal": "KILL"},
+        "output": {"data": "ISE="}, "_meta": {"a": null, "d": 3}});
     agent.update("s1", update).await;
     let Some(Event::Terminal(change)) = turn.after_states().await.unwrap() else { panic!() };
+    // shows V2-18
+    assert_eq!(serde_json::to_value(&change.terminal.meta).unwrap(), json!({"b": {"c": 2}, "d": 3}));
     assert!(change.replaced);
     assert_eq!((change.appended.as_slice(), change.terminal.output.as_slice()), (&b"!!"[..], &b"!!"[..]));
     assert_eq!(change.terminal.command.as_deref(), Some("make"));
     assert!(matches!(control.cancel_terminal(&terminal.id).await, Err(Error::Unsupported(_))));
+
+    // A snapshot that is not base64 is no snapshot; the exit code has 64 bits.
+    let status = json!({"exitCode": -9_223_372_036_854_775_808_i64});
+    let update = json!({"sessionUpdate": "terminal_update", "terminalId": "x", "exitStatus": status,
+        "output": {"data": "no base64"}});
+    agent.update("s1", update).await;
+    let Some(Event::Terminal(change)) = turn.after_states().await.unwrap() else { panic!() };
+    assert_eq!((change.replaced, change.terminal.output.as_slice()), (false, &b"!!"[..]));
+    assert_eq!(change.terminal.exit_status.as_ref().unwrap().exit_code, Some(i64::MIN));
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_of_sessions_and_messages_is_patched_by_key() {
+    // shows V2-18
+    let (mut session, mut agent) = open(both()).await;
+    let mut turn = session.prompt("go").await.unwrap();
+    agent.insert("m1").await;
+    for (meta, whole) in [
+        (json!({"a": 1, "b": {"c": 2}}), json!({"a": 1, "b": {"c": 2}})),
+        (json!({"a": null, "d": 3}), json!({"b": {"c": 2}, "d": 3})),
+        (Value::Null, json!({})),
+    ] {
+        agent.update("s1", json!({"sessionUpdate": "session_info_update", "_meta": meta})).await;
+        let Some(Event::Info(info)) = turn.after_states().await.unwrap() else { panic!() };
+        assert_eq!(serde_json::to_value(&info.meta).unwrap(), whole);
+    }
+    agent.update("s1", json!({"sessionUpdate": "session_info_update", "title": "T"})).await;
+    let Some(Event::Info(info)) = turn.after_states().await.unwrap() else { panic!() };
+    assert_eq!(info.meta, None, "unchanged");
+    let message = |text: &str| {
+        json!({"sessionUpdate": "agent_message", "messageId": "a", "_meta": {"k": text, "gone": null},
+        "content": [{"type": "text", "text": text}]})
+    };
+    agent.update("s1", message("one")).await;
+    let Some(Event::Text(text)) = turn.after_states().await.unwrap() else { panic!() };
+    assert_eq!(serde_json::to_value(&text.meta).unwrap(), json!({"k": "one"}));
+    agent.update("s1", message("two")).await;
+    let Some(Event::Message(change)) = turn.after_states().await.unwrap() else { panic!() };
+    assert_eq!(serde_json::to_value(&change.meta).unwrap(), json!({"k": "two"}));
 }
 
 #[tokio::test(start_paused = true)]
@@ -504,6 +458,21 @@ async fn questions_have_titles_and_subjects() {
         .request(3, "session/request_permission", json!({"sessionId": "s1", "title": "x", "options": []}))
         .await;
     agent.error(3, -32602).await;
+
+    // A question that the agent withdraws. shows V2-42, V2-43
+    agent.request(6, "session/request_permission", ask(json!({"type": "_site", "url": "x"}))).await;
+    let Some(Event::ToolCall(_)) = turn.after_states().await.unwrap() else { panic!() };
+    let Some(Event::Permission(ask_6)) = turn.after_states().await.unwrap() else { panic!() };
+    assert_eq!((ask_6.title(), ask_6.command().is_none()), (Some("Run it?"), true));
+    agent.notify("$/cancel_request", json!({"requestId": 77})).await;
+    agent.notify("$/cancel_request", json!({"requestId": 6})).await;
+    agent.notify("$/cancel_request", json!({"requestId": 6})).await;
+    assert_eq!(agent.result(6).await, json!({"outcome": {"outcome": "cancelled"}}));
+    drop(ask_6);
+    // The call that was made up for it ends with it. shows TOOL-10
+    let Some(Event::ToolCall(ended)) = turn.after_states().await.unwrap() else { panic!() };
+    assert!(ended.id().as_str().starts_with("question-") && ended.call.status == ToolStatus::Failed);
+    agent.expect_silence().await;
     // shows V2-01
     agent.request(Value::Null, "session/request_permission", ask(Value::Null)).await;
     agent.error(Value::Null, -32600).await;
@@ -547,6 +516,7 @@ async fn options_stand_for_modes() {
     assert_eq!(request["params"], json!({"sessionId": "s1", "configId": "m", "type": "id", "value": "code"}));
     assert_eq!(session.modes().unwrap().current_mode_id, "code");
     assert!(matches!(control.set_mode("no").await, Err(Error::Invalid(_))));
+    assert!(matches!(control.set_model("big").await, Err(Error::Unsupported(_))));
     assert!(matches!(
         control.set_config_option("m", SessionConfigOptionValue::Boolean(true)).await,
         Err(Error::Invalid(_))
@@ -556,6 +526,41 @@ async fn options_stand_for_modes() {
         .await;
     assert!(matches!(session.next_update().await.unwrap(), Event::ConfigOptions(_)));
     assert!(matches!(session.next_update().await.unwrap(), Event::Mode(mode) if mode == "ask"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn modes_and_models_are_set_by_what_the_agent_has() {
+    // Options of both versions, without modes and models.
+    for version in [1, 2] {
+        let key = if version == 2 { "configId" } else { "id" };
+        let option = |id: &str, category: &str| {
+            let values = json!([{"value": "a", "name": "A"}, {"value": "b", "name": "B"}]);
+            json!({key: id, "name": "N", "category": category, "type": "select", "currentValue": "a", "options": values})
+        };
+        let options =
+            json!({"sessionId": "s1", "configOptions": [option("x", "mode"), option("y", "model")]});
+        let (agent, mut script) = match version {
+            1 => crate::script::connect(Client::new(), json!({})).await,
+            _ => greeted(both(), json!({"session": {}})).await,
+        };
+        let (session, ()) = tokio::join!(agent.new_session("/work"), async {
+            let request = script.expect("session/new").await;
+            script.answer(&request, options.clone()).await;
+        });
+        let session = session.unwrap();
+        let control = session.control();
+        let answer = async |script: &mut Script| {
+            let request = script.expect("session/set_config_option").await;
+            script.answer(&request, options.clone()).await;
+            (request["params"]["configId"].clone(), request["params"]["value"].clone())
+        };
+        let (set, mode) = tokio::join!(control.set_mode("b"), answer(&mut script));
+        set.unwrap();
+        let (set, model) = tokio::join!(control.set_model("b"), answer(&mut script));
+        set.unwrap();
+        assert_eq!((mode, model), ((json!("x"), json!("b")), (json!("y"), json!("b"))));
+        assert!(matches!(control.set_model("ghost").await, Err(Error::Invalid(_))));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -673,6 +678,10 @@ async fn what_the_agent_lacks_is_not_asked_of_it() {
     script.expect_silence().await;
     let (agent, mut script) = greeted(both(), json!({"session": {"mcp": {"http": {}}}})).await;
     let server = attache::wire::v1::McpServerStdio::new("x", "/x", vec![], vec![]);
+    assert!(matches!(agent.new_session("/work").mcp_server(server).await, Err(Error::Unsupported(_))));
+    // Version 2 has no servers over SSE.
+    let server =
+        attache::wire::v1::McpServer::Sse(attache::wire::v1::McpServerSse::new("x", "http://x", vec![]));
     assert!(matches!(agent.new_session("/work").mcp_server(server).await, Err(Error::Unsupported(_))));
     script.expect_silence().await;
 

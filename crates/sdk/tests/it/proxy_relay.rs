@@ -128,9 +128,9 @@ async fn an_observer_sees_everything_as_it_came() {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_agent_ends_the_relay() {
     let (mut client, mut agent, running) = relay(|relay| relay);
-    agent.raw("last words").await;
+    agent.raw("final line").await;
     drop(agent);
-    assert_eq!(client.text().await.unwrap(), "last words");
+    assert_eq!(client.text().await.unwrap(), "final line");
     client.expect_eof().await;
     let end = running.await.unwrap().unwrap();
     assert!(end.first == Direction::ToClient && end.exit.is_none() && !end.agent_failed());

@@ -110,8 +110,8 @@ pub fn complete(text: &str, cursor: usize, words: &impl Completer, cwd: &Path) -
     (!items.is_empty()).then_some(Menu { from: start, items, chosen: None })
 }
 
-/// Returns the start of the `@file` at the cursor.
-fn mention(before: &str) -> Option<usize> {
+/// Returns the start of the `@file` at the end of this text.
+pub fn mention(before: &str) -> Option<usize> {
     let at = before.rfind('@')?;
     let starts_word =
         before.get(..at)?.chars().next_back().is_none_or(|c| c.is_whitespace() || "([{<\"'".contains(c));
@@ -138,22 +138,23 @@ fn files(token: &str, from: usize, cwd: &Path) -> Option<Menu> {
             continue;
         }
         let is_dir = fs::metadata(entry.path()).is_ok_and(|meta| meta.is_dir());
-        items.push(file_item(dir, &name, is_dir));
+        let slash = if is_dir { "/" } else { "" };
+        let label = format!("{name}{slash}");
+        items.push(Item { label, ..file_item(&format!("{dir}{name}{slash}")) });
     }
     items.sort_by(|a, b| a.label.cmp(&b.label));
     items.truncate(OFFERED);
     (!items.is_empty()).then_some(Menu { from, items, chosen: None })
 }
 
-fn file_item(dir: &str, name: &str, is_dir: bool) -> Item {
-    let slash = if is_dir { "/" } else { "" };
-    let path = format!("{dir}{name}{slash}");
+/// Returns the candidate for a path; that of a directory ends with a slash.
+pub fn file_item(path: &str) -> Item {
     // A blank follows a file; a directory continues the path.
-    let text = match (path.contains(char::is_whitespace), is_dir) {
+    let text = match (path.contains(char::is_whitespace), path.ends_with('/')) {
         (true, true) => format!("@\"{path}"),
         (true, false) => format!("@\"{path}\" "),
         (false, true) => format!("@{path}"),
         (false, false) => format!("@{path} "),
     };
-    Item { text, label: format!("{name}{slash}"), about: String::new() }
+    Item { text, label: path.to_owned(), about: String::new() }
 }

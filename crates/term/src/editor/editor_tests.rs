@@ -126,3 +126,37 @@ fn searching_takes_what_was_found() {
     editor.key(key(KeyCode::Esc));
     assert_eq!(editor.text(), "make test");
 }
+
+#[test]
+fn changes_are_taken_back_word_by_word() {
+    let mut editor = typed("one two");
+    editor.key(ctrl('u'));
+    assert_eq!(shown(&editor), "|");
+    for expected in ["one two|", "one |", "one|", "|"] {
+        editor.key(ctrl('7'));
+        assert_eq!(shown(&editor), expected);
+    }
+    assert_eq!(editor.key(ctrl('_')), ActionResult::Ignored);
+    // A cleared line comes back.
+    let mut editor = typed("long");
+    let _ = editor.take();
+    editor.key(ctrl('_'));
+    assert_eq!(shown(&editor), "long|");
+}
+
+#[test]
+fn a_long_paste_is_a_chip_until_it_is_sent() {
+    let long: String = (0..12).map(|n| format!("line {n} [paste 1: 12 lines]\n")).collect();
+    let mut editor = typed("see ").with_chips();
+    editor.paste(&long);
+    editor.paste("short\ntext");
+    editor.paste(&"y".repeat(2_001));
+    assert_eq!(editor.text(), "see [paste 1: 12 lines]short\ntext[paste 2: 2001 characters]");
+    let sent = ActionResult::Submit(format!("see {long}short\ntext{}", "y".repeat(2_001)));
+    assert_eq!(editor.key(key(KeyCode::Enter)), sent);
+    // The chips of the next text count from the beginning.
+    editor.paste(&long);
+    assert_eq!(editor.text(), "[paste 1: 12 lines]");
+    editor.expand();
+    assert_eq!(editor.text(), long);
+}

@@ -1,13 +1,18 @@
 //! A line editor with the usual keys, history and completion. It does not touch the terminal.
 
 pub mod complete;
+pub mod fuzzy;
 pub mod history;
+mod pastes;
 mod render;
+mod undo;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use self::complete::Menu;
 use self::history::History;
+use self::pastes::Pastes;
+use self::undo::Undo;
 use crate::render::text::char_width;
 
 /// The result of a key.
@@ -38,6 +43,8 @@ pub struct Editor {
     search: Option<Search>,
     /// The open menu of completions.
     pub menu: Option<Menu>,
+    undo: Undo,
+    pastes: Pastes,
 }
 
 /// A search in the history.
@@ -70,19 +77,46 @@ impl Editor {
         self.menu = None;
     }
 
-    /// Takes the text and leaves the editor empty.
+    /// Replaces the text, as a change that can be taken back.
+    pub fn replace(&mut self, text: &str) {
+        self.undo.changed((self.text.clone(), self.at), false);
+        self.set(text);
+    }
+
+    /// Takes the text, with long pastes in full, and leaves the editor empty.
     pub fn take(&mut self) -> String {
+        let before = (self.text.clone(), self.at);
         self.at = 0;
         self.recalled = None;
         self.menu = None;
-        std::mem::take(&mut self.text)
+        let text = self.pastes.expand(&std::mem::take(&mut self.text));
+        self.undo.changed(before, false);
+        text
+    }
+
+    /// An editor that shows a long paste as a chip, `[paste 1: 500 lines]`, until the text is taken.
+    #[must_use]
+    pub fn with_chips(mut self) -> Editor {
+        self.pastes.fold = true;
+        self
+    }
+
+    /// Replaces each chip by the text that was pasted.
+    pub fn expand(&mut self) {
+        let text = self.pastes.expand(&self.text);
+        self.set(text);
     }
 
     /// Inserts pasted text. Line breaks are part of it and submit nothing.
     pub fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
-        self.insert(&text);
+        let before = (self.text.clone(), self.at);
+        match self.pastes.chip(&text) {
+            Some(chip) => self.insert(&chip),
+            None => self.insert(&text),
+        }
+        self.undo.changed(before, false);
         self.menu = None;
     }
 
@@ -107,11 +141,35 @@ impl Editor {
         {
             return did;
         }
+        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+        // Terminals report Ctrl-_ and Ctrl-/ as Ctrl-7 as well.
+        if ctrl && matches!(key.code, KeyCode::Char('_' | '/' | '7')) {
+            return self.take_back();
+        }
+        let before = (self.text.clone(), self.at);
         let did = self.edit_key(key);
         if did == ActionResult::Changed {
             self.menu = None;
+            if self.text != before.0 {
+                let typed = matches!(key.code, KeyCode::Char(c) if !ctrl && !c.is_whitespace());
+                self.undo.changed(before, typed);
+            }
         }
         did
+    }
+
+    /// Takes back the last change of the text.
+    fn take_back(&mut self) -> ActionResult {
+        let Some((text, at)) = self.undo.take_back() else { return ActionResult::Ignored };
+        (self.text, self.at) = (text, at);
+        self.menu = None;
+        self.recalled = None;
+        ActionResult::Changed
+    }
+
+    /// Returns whether the history is being searched.
+    pub fn is_searching(&self) -> bool {
+        self.search.is_some()
     }
 
     fn edit_key(&mut self, key: KeyEvent) -> ActionResult {
@@ -185,6 +243,8 @@ impl Editor {
             return ActionResult::Changed;
         }
         let text = self.take();
+        self.undo = Undo::default();
+        self.pastes.clear();
         self.history.add(&text);
         ActionResult::Submit(text)
     }

@@ -285,12 +285,14 @@ fn same(error: &io::Error) -> io::Error {
 struct Painter<'a> {
     look: Look,
     style: Style,
+    /// Whether a link is open.
+    linked: bool,
     bytes: &'a mut Vec<u8>,
 }
 
 impl Painter<'_> {
     fn new(surface: Surface, bytes: &mut Vec<u8>) -> Painter<'_> {
-        Painter { look: surface.look(), style: Style::PLAIN, bytes }
+        Painter { look: surface.look(), style: Style::PLAIN, linked: false, bytes }
     }
 
     /// Passes a character through the guard, as the terminal can show it.
@@ -322,6 +324,10 @@ impl Painter<'_> {
                 self.bytes.extend_from_slice(Style::RESET.as_bytes());
             }
             let mut codes = String::new();
+            if std::mem::take(&mut self.linked) {
+                codes.push_str(Style::END_LINK);
+            }
+            self.linked = style.begin_link(&mut codes);
             style.write(true, &mut codes);
             self.bytes.extend_from_slice(codes.as_bytes());
             self.style = style;

@@ -3,7 +3,7 @@ use super::*;
 const FULL: Look = Look { colours: true, unicode: true };
 const ASCII: Look = Look { colours: true, unicode: false };
 
-/// Sequences and characters that must not arrive, each with what is left of it.
+/// Sequences and characters that must not arrive, each with the text that remains.
 const HOSTILE: &[(&str, &str)] = &[
     ("\x1b[31mred\x1b[0m", "red"),
     ("\x1b]0;title\x07text", "text"),

@@ -3,6 +3,7 @@
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::highlight::Highlighter;
+use super::link::Link;
 use super::style::{Colour, Line, Style};
 use super::table::{Align, Table};
 use super::text::{Look, clean, reveal, wrap, wrap_hard};
@@ -51,6 +52,12 @@ pub fn open_fence(text: &str) -> Option<&str> {
         }
     }
     open.map(|(line, _)| line)
+}
+
+/// Whether a line only begins or ends a block of code.
+pub fn is_fence(line: &str) -> bool {
+    let info = line.trim().strip_prefix("```");
+    info.is_some_and(|info| info.chars().all(|c| c.is_ascii_alphanumeric() || "+-_.".contains(c)))
 }
 
 /// Renders a text. `base` is the default style.
@@ -126,8 +133,8 @@ impl Writer {
             },
             Event::Code(text) => self.inline.push(text.into_string(), self.style().colour(Colour::Cyan)),
             Event::Html(text) | Event::InlineHtml(text) => self.html(&text),
-            Event::SoftBreak => self.inline.push(" ", self.style()),
-            Event::HardBreak => self.flush(),
+            // Models mean the ends of their lines.
+            Event::SoftBreak | Event::HardBreak => self.flush(),
             Event::Rule => {
                 self.gap();
                 let dashes = self.look.pick("─", "-").repeat(self.columns.min(40));
@@ -198,8 +205,8 @@ impl Writer {
             Tag::Strong => self.styles.push(style.bold()),
             Tag::Strikethrough => self.styles.push(style.strike()),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.styles.push(style.underline().link(Link::to_page(&dest_url)));
                 self.link = Some((dest_url.into_string(), self.inline.plain().len()));
-                self.styles.push(style.underline());
             }
             Tag::Table(align) => {
                 self.gap();
@@ -315,7 +322,10 @@ impl Writer {
         let same = url == shown || url.strip_prefix("mailto:") == Some(shown);
         if !same && !url.is_empty() {
             // Nothing of an address may be hidden.
-            self.inline.push(format!(" ({})", reveal(&url, self.look).replace('\n', " ")), Style::DIM);
+            self.inline.push(" (", Style::DIM);
+            let shown = reveal(&url, self.look).replace('\n', " ");
+            self.inline.push(shown, Style::DIM.link(Link::to_page(&url)));
+            self.inline.push(")", Style::DIM);
         }
     }
 

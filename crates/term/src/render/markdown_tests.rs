@@ -15,7 +15,7 @@ fn headings_paragraphs_and_emphasis() {
     assert_eq!(
         marked(&render(text, 80, Style::PLAIN, FULL)),
         "{bold underline blue|Title}\n\n\
-         Some {italic|soft}, {bold|strong}, {strike|gone} and {cyan|code} text. Same paragraph.\n\n\
+         Some {italic|soft}, {bold|strong}, {strike|gone} and {cyan|code} text.\nSame paragraph.\n\n\
          {bold blue|Next}\n\nText.\n"
     );
 }
@@ -75,7 +75,7 @@ fn links_say_where_they_lead() {
 
 #[test]
 fn quotes_rules_and_tags() {
-    assert_eq!(shown("> a\n> b\n\nc\n\n---\n\nd", 20), format!("▌ a b\n\nc\n\n{}\n\nd\n", "─".repeat(20)));
+    assert_eq!(shown("> a\n> b\n\nc\n\n---\n\nd", 20), format!("▌ a\n▌ b\n\nc\n\n{}\n\nd\n", "─".repeat(20)));
     assert_eq!(shown("Vec<T> and <b>x</b>", 40), "Vec<T> and <b>x</b>\n");
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::filter::is_forbidden;
+use super::link::Link;
 use super::text::width;
 
 /// A colour of the user's own palette, so that light and dark terminals both stay readable.
@@ -69,6 +70,8 @@ pub struct Style {
     pub strike: bool,
     /// Foreground and background swapped.
     pub reverse: bool,
+    /// What the text leads to, where the terminal has links.
+    pub link: Option<Link>,
 }
 
 impl Style {
@@ -81,6 +84,7 @@ impl Style {
         underline: false,
         strike: false,
         reverse: false,
+        link: None,
     };
     /// The sequence that ends every style.
     pub const RESET: &str = "\x1b[m";
@@ -134,6 +138,23 @@ impl Style {
     pub const fn reverse(mut self) -> Style {
         self.reverse = true;
         self
+    }
+
+    /// Makes it a link.
+    pub const fn link(mut self, link: Option<Link>) -> Style {
+        self.link = link;
+        self
+    }
+
+    /// The sequence that ends a link.
+    pub(crate) const END_LINK: &str = "\x1b]8;;\x1b\\";
+
+    /// Writes the sequence that begins the link, if there is one. Returns whether it was written.
+    pub(crate) fn begin_link(self, out: &mut String) -> bool {
+        let Some((number, address)) = self.link.and_then(Link::target) else { return false };
+        // The number joins the rows of a wrapped link.
+        let _ = write!(out, "\x1b]8;id={number};{address}\x1b\\");
+        true
     }
 
     /// Returns attributes and colour as words.
@@ -243,12 +264,16 @@ impl Line {
     /// no renderer can forget it.
     pub fn write(&self, colours: bool, out: &mut String) {
         for span in &self.spans {
+            let linked = span.style.begin_link(out);
             let before = out.len();
             span.style.write(colours, out);
             let styled = out.len() > before;
             out.extend(span.text.chars().filter(|c| !is_forbidden(*c)));
             if styled {
                 out.push_str(Style::RESET);
+            }
+            if linked {
+                out.push_str(Style::END_LINK);
             }
         }
     }

@@ -179,25 +179,38 @@ fn break_at(cells: &[Cell], start: usize, room: usize) -> (usize, usize) {
     (cells.len(), cells.len())
 }
 
-/// Wraps at characters, for code and command output.
+/// Wraps code and command output. No character is lost; a row ends after a blank if one is near its end, else anywhere.
 pub fn wrap_hard(line: &Line, columns: usize, first: &Line, rest: &Line) -> Vec<Line> {
-    let mut lines = vec![first.clone()];
-    let mut used = first.width();
     let columns = columns.max(rest.width() + 2);
-    for span in &line.spans {
-        for c in span.text.chars() {
-            let wide = char_width(c);
-            if used + wide > columns {
-                lines.push(rest.clone());
-                used = rest.width();
+    let cells: Vec<(char, Style)> =
+        line.spans.iter().flat_map(|span| span.text.chars().map(|c| (c, span.style))).collect();
+    let mut lines = Vec::new();
+    let mut left = cells.as_slice();
+    loop {
+        let mut row = if lines.is_empty() { first.clone() } else { rest.clone() };
+        let room = columns.saturating_sub(row.width());
+        let mut used = 0;
+        let fits = left.iter().position(|(c, _)| {
+            used += char_width(*c);
+            used > room
+        });
+        // A row takes at least one character, so that this ends.
+        let end = match fits {
+            None => left.len(),
+            Some(fits) => {
+                let blank = left.get(..fits).and_then(|row| row.iter().rposition(|(c, _)| *c == ' '));
+                // Not at the indent: a row with little more than blanks is worse than a broken word.
+                blank.map(|at| at + 1).filter(|at| *at > fits / 2).unwrap_or(fits).max(1)
             }
-            used += wide;
-            if let Some(last) = lines.last_mut() {
-                last.push_char(c, span.style);
-            }
+        };
+        let (now, later) = left.split_at(end);
+        now.iter().for_each(|(c, style)| row.push_char(*c, *style));
+        lines.push(row);
+        left = later;
+        if left.is_empty() {
+            return lines;
         }
     }
-    lines
 }
 
 #[cfg(test)]
@@ -249,5 +262,12 @@ mod tests {
     fn code_breaks_where_it_must() {
         let lines = wrap_hard(&Line::from("ab  cd"), 5, &Line::from("  "), &Line::from("> "));
         assert_eq!(plain(&lines), "  ab\n>  cd\n");
+        let wrapped = |text: &str, columns| {
+            plain(&wrap_hard(&Line::from(text), columns, &Line::new(), &Line::from("  ")))
+        };
+        assert_eq!(wrapped("let value = compute(input);", 20), "let value =\n  compute(input);\n");
+        // The indent alone is no row, and a long word is broken.
+        assert_eq!(wrapped("    abcdefghijkl", 10), "    abcdef\n  ghijkl\n");
+        assert_eq!(wrapped("日本語日本語", 5), "日本\n  語\n  日\n  本\n  語\n");
     }
 }

@@ -19,6 +19,43 @@ pub struct Frame {
     pub live: Vec<Line>,
     /// Row and column of the cursor; `None` hides it.
     pub cursor: Option<(usize, usize)>,
+    /// The title of the window; `None` leaves it as it is.
+    pub title: Option<String>,
+    /// Calls the user, who may look at another window.
+    pub alert: Option<Alert>,
+}
+
+/// A call for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alert {
+    /// A line for the desktop.
+    pub text: String,
+    /// Whether the terminal's bell rings.
+    pub bell: bool,
+    /// The sequence for a notice on the desktop.
+    pub desktop: Option<Desktop>,
+}
+
+/// A sequence that terminals turn into a notice on the desktop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Desktop {
+    /// OSC 9: iTerm2, WezTerm, kitty, Windows Terminal.
+    Osc9,
+    /// OSC 777: VTE, foot, urxvt.
+    Osc777,
+}
+
+impl Desktop {
+    /// Returns the sequence for this terminal. A terminal that knows none of them ignores it.
+    pub fn of_terminal() -> Option<Desktop> {
+        let term = std::env::var("TERM").unwrap_or_default();
+        match term.as_str() {
+            "linux" | "dumb" => None,
+            _ if std::env::var_os("VTE_VERSION").is_some() => Some(Desktop::Osc777),
+            term if term.starts_with("foot") || term.starts_with("rxvt") => Some(Desktop::Osc777),
+            _ => Some(Desktop::Osc9),
+        }
+    }
 }
 
 /// Draws frames.
@@ -29,26 +66,32 @@ pub struct Screen<W> {
     live: Vec<Line>,
     row: usize,
     buffer: String,
+    /// The title that was set.
+    title: Option<String>,
 }
 
 impl<W: Write> Screen<W> {
     /// A screen that writes to `out`.
     pub fn new(out: W, look: Look) -> Screen<W> {
-        Screen { out, look, live: Vec::new(), row: 0, buffer: String::new() }
+        Screen { out, look, live: Vec::new(), row: 0, buffer: String::new(), title: None }
     }
 
     /// Draws a frame; only rows that changed are written.
     pub fn draw(&mut self, frame: Frame) -> io::Result<()> {
-        let Frame { clear, scrolled, live, cursor } = frame;
+        let Frame { clear, scrolled, live, cursor, title, alert } = frame;
         let mut text = std::mem::take(&mut self.buffer);
+        self.show_title(title, &mut text);
+        if let Some(alert) = alert {
+            call(&alert, &mut text);
+        }
         // A synchronized update without a cursor, to avoid flicker.
-        text.push_str("\x1b[?2026h\x1b[?25l");
+        text.push_str("\x1b[?2026h\r\x1b[?25l");
         if clear {
-            text.push_str("\x1b[H\x1b[2J");
+            // Erasing the whole screen at once makes many terminals copy it to their scrollback first.
+            text.push_str("\x1b[H\x1b[K\r\n\x1b[J\x1b[H");
             self.live.clear();
             self.row = 0;
         }
-        text.push('\r');
         if self.row > 0 {
             let _ = write!(text, "\x1b[{}A", self.row);
         }
@@ -81,6 +124,16 @@ impl<W: Write> Screen<W> {
         Ok(())
     }
 
+    /// Sets the title of the window; the one before is kept by the terminal.
+    fn show_title(&mut self, title: Option<String>, text: &mut String) {
+        let Some(title) = title.filter(|title| self.title.as_ref() != Some(title)) else { return };
+        if self.title.is_none() {
+            text.push_str("\x1b[22;2t");
+        }
+        let _ = write!(text, "\x1b]2;{}\x07", plain(&title));
+        self.title = Some(title);
+    }
+
     /// Writes the lines that differ from those on the screen.
     fn redraw(&self, live: &[Line], text: &mut String) {
         for (at, line) in live.iter().enumerate() {
@@ -98,6 +151,14 @@ impl<W: Write> Screen<W> {
         }
     }
 
+    /// Puts a text into the clipboard (OSC 52), if the terminal allows it. `encoded` is Base64.
+    pub fn copy(&mut self, encoded: &str) -> io::Result<()> {
+        let encoded: String =
+            encoded.chars().filter(|c| c.is_ascii_alphanumeric() || "+/=".contains(*c)).collect();
+        write!(self.out, "\x1b]52;c;{encoded}\x07")?;
+        self.out.flush()
+    }
+
     /// Erases the live lines and leaves the cursor where the shell continues.
     pub fn leave(&mut self) -> io::Result<()> {
         let mut text = String::from("\r");
@@ -105,10 +166,30 @@ impl<W: Write> Screen<W> {
             let _ = write!(text, "\x1b[{}A", self.row);
         }
         text.push_str("\x1b[J\x1b[?25h");
+        if self.title.take().is_some() {
+            text.push_str("\x1b[23;2t");
+        }
         self.live.clear();
         self.row = 0;
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
+    }
+}
+
+/// Returns the text without characters that would end a sequence.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}
+
+fn call(alert: &Alert, text: &mut String) {
+    let words = plain(&alert.text);
+    let _ = match alert.desktop {
+        Some(Desktop::Osc9) => write!(text, "\x1b]9;{words}\x07"),
+        Some(Desktop::Osc777) => write!(text, "\x1b]777;notify;Attaché;{}\x07", words.replace(';', ",")),
+        None => Ok(()),
+    };
+    if alert.bell {
+        text.push('\x07');
     }
 }
 

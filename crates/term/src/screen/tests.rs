@@ -19,7 +19,9 @@ impl Rig {
 
     fn draw(&mut self, up: &[&str], live: &[&str], cursor: Option<(usize, usize)>) -> String {
         let lines = |texts: &[&str]| texts.iter().map(|text| Line::from(*text)).collect();
-        self.screen.draw(Frame { clear: false, scrolled: lines(up), live: lines(live), cursor }).unwrap();
+        self.screen
+            .draw(Frame { clear: false, scrolled: lines(up), live: lines(live), cursor, ..Frame::default() })
+            .unwrap();
         self.show()
     }
 
@@ -63,7 +65,43 @@ fn a_new_frame_takes_the_whole_screen() {
     rig.parser.screen_mut().set_size(4, 10);
     let lines = |texts: &[&str]| texts.iter().map(|text| Line::from(*text)).collect();
     let up = lines(&["a line", "that is"]);
-    rig.screen.draw(Frame { clear: true, scrolled: up, live: lines(&["> "]), cursor: Some((0, 2)) }).unwrap();
+    rig.screen
+        .draw(Frame {
+            clear: true,
+            scrolled: up,
+            live: lines(&["> "]),
+            cursor: Some((0, 2)),
+            ..Frame::default()
+        })
+        .unwrap();
     assert_eq!(rig.show(), "a line\nthat is\n> ");
     assert_eq!(rig.draw(&[], &["> x"], Some((0, 3))), "a line\nthat is\n> x");
+}
+
+#[test]
+fn titles_and_calls_are_sequences_without_foreign_ones() {
+    let mut rig = Rig::new(3, 20);
+    let evil = "a\x07b\x1b]0;c;d";
+    let alert = |desktop| Some(Alert { text: evil.to_owned(), bell: true, desktop: Some(desktop) });
+    let frame = |alert| Frame { title: Some(evil.to_owned()), alert, ..Frame::default() };
+    rig.screen.draw(frame(alert(Desktop::Osc9))).unwrap();
+    let written = String::from_utf8(std::mem::take(&mut rig.screen.out)).unwrap();
+    let expected = "\x1b[22;2t\x1b]2;ab]0;c;d\x07\x1b]9;ab]0;c;d\x07\x07";
+    assert!(written.starts_with(expected), "{written:?}");
+    // A title that has not changed is not written again.
+    rig.screen.draw(frame(alert(Desktop::Osc777))).unwrap();
+    let written = String::from_utf8(std::mem::take(&mut rig.screen.out)).unwrap();
+    assert!(written.starts_with("\x1b]777;notify;Attaché;ab]0,c,d\x07\x07"), "{written:?}");
+    rig.screen.leave().unwrap();
+    assert!(String::from_utf8(std::mem::take(&mut rig.screen.out)).unwrap().ends_with("\x1b[23;2t"));
+}
+
+#[test]
+fn clearing_copies_nothing_to_the_scrollback() {
+    let mut rig = Rig::new(3, 20);
+    rig.draw(&["one", "two"], &["> "], Some((0, 2)));
+    let lines = vec![Line::from("> ")];
+    rig.screen.draw(Frame { clear: true, live: lines, cursor: Some((0, 2)), ..Frame::default() }).unwrap();
+    assert!(!String::from_utf8_lossy(&rig.screen.out).contains("\x1b[2J"));
+    assert_eq!(rig.show(), "> ");
 }

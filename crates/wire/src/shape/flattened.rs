@@ -74,13 +74,33 @@ macro_rules! flattened {
 
         impl $crate::shape::FromMap for $name {
             const NAME: &'static str = stringify!($name);
-            fn from_map<'de, A: serde::de::MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
-                let mut members = $crate::shape::Members::from_map(map)?;
+            fn from_map<'de, A: serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+                let mut members = $crate::shape::Members::default();
+                $($(let mut $rfield: Option<$rty> = None;)+)?
+                $($($(#[cfg($ocfg)])? let mut $ofield: Option<$oty> = None;)+)?
+                let mut meta: Option<Option<$crate::Meta>> = None;
+                while let Some(key) = map.next_key_seed($crate::shape::tagged::AnyStr)? {
+                    match &*key {
+                        $($($rname => $rfield = Some($crate::shape::flattened::value!($rname $rty [$rmode] map)),)+)?
+                        $($($(#[cfg($ocfg)])? $oname => {
+                            $ofield = Some($crate::shape::flattened::value!($oname $oty [$omode] map));
+                        })+)?
+                        "_meta" => meta = Some($crate::shape::flattened::value!("_meta" _ [OptionalMeta] map)),
+                        _ => members.read(key, &mut map)?,
+                    }
+                }
                 Ok($name {
-                    $($($rfield: members.take::<$rmode, $rty, A::Error>($rname)?,)+)?
-                    $($($(#[cfg($ocfg)])? $ofield: members.take::<$omode, $oty, A::Error>($oname)?,)+)?
-                    meta: members.take::<$crate::shape::OptionalMeta, _, A::Error>("_meta")?,
-                    // Evaluated in this order, so the unions get the members that are left.
+                    $($($rfield: match $rfield {
+                        Some(value) => value,
+                        None => <$rmode as $crate::shape::Mode<$rty>>::absent()
+                            .ok_or_else(|| <A::Error as serde::de::Error>::missing_field($rname))?,
+                    },)+)?
+                    $($($(#[cfg($ocfg)])? $ofield: match $ofield {
+                        Some(value) => value,
+                        None => <$omode as $crate::shape::Mode<$oty>>::absent().unwrap_or_default(),
+                    },)+)?
+                    meta: meta.flatten(),
+                    // The unions get the members that are left, in this order.
                     $($ufield: $crate::shape::Flat::take::<A::Error>(&mut members)?,)+
                 })
             }
@@ -119,4 +139,12 @@ macro_rules! flattened {
     };
 }
 
-pub(crate) use flattened;
+/// Reads the value of a member that is declared in the table.
+macro_rules! value {
+    ($name:literal $ty:ty [$mode:ident] $map:ident) => {
+        $map.next_value_seed($crate::shape::modes::Seed::<$crate::shape::$mode, $ty>::new())
+            .map_err($crate::shape::object::in_member($name))?
+    };
+}
+
+pub(crate) use {flattened, value};

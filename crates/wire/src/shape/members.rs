@@ -1,29 +1,42 @@
 //! Objects that fit no table: members are taken one by one, and the rest stays available.
 
+use std::borrow::Cow;
+
 use serde::de::value::StrDeserializer;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
 
 use super::modes::{Mode, Seed};
 use super::object::in_member;
 use super::raw::Raw;
+use super::tagged::AnyStr;
 use crate::Json;
 use crate::fields::MAX_MEMBERS;
 
 /// The undecoded members of one object, in their order on the wire.
 #[derive(Default)]
-pub(crate) struct Members<'de>(Vec<(String, Raw<'de>)>);
+pub(crate) struct Members<'de>(Vec<(Cow<'de, str>, Raw<'de>)>);
 
 impl<'de> Members<'de> {
     /// Reads all members.
     pub(crate) fn from_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            if entries.len() == MAX_MEMBERS {
-                return Err(A::Error::custom(format_args!("an object of more than {MAX_MEMBERS} members")));
-            }
-            entries.push(entry);
+        let mut members = Members::default();
+        while let Some(name) = map.next_key_seed(AnyStr)? {
+            members.read(name, &mut map)?;
         }
-        Ok(Members(entries))
+        Ok(members)
+    }
+
+    /// Adds the member whose name was read last.
+    pub(crate) fn read<A: MapAccess<'de>>(
+        &mut self,
+        name: Cow<'de, str>,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        if self.0.len() == MAX_MEMBERS {
+            return Err(A::Error::custom(format_args!("an object of more than {MAX_MEMBERS} members")));
+        }
+        self.0.push((name, map.next_value()?));
+        Ok(())
     }
 
     /// Removes a member and reads it in mode `M`.
@@ -50,7 +63,7 @@ impl<'de> Members<'de> {
 
     /// Returns the remaining members.
     pub(crate) fn into_entries(self) -> Vec<(String, Json)> {
-        self.0.into_iter().map(|(name, value)| (name, value.into_json())).collect()
+        self.0.into_iter().map(|(name, value)| (name.into_owned(), value.into_json())).collect()
     }
 
     /// Returns the remaining members as the input for another object.
@@ -79,7 +92,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
 /// See [`Members::rest`].
 pub(crate) struct Rest<'de, E> {
-    entries: std::vec::IntoIter<(String, Raw<'de>)>,
+    entries: std::vec::IntoIter<(Cow<'de, str>, Raw<'de>)>,
     value: Option<Raw<'de>>,
     error: std::marker::PhantomData<E>,
 }
@@ -89,7 +102,7 @@ impl<'de, E: Error> MapAccess<'de> for Rest<'de, E> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, E> {
         let Some((key, value)) = self.entries.next() else { return Ok(None) };
         self.value = Some(value);
-        let key: StrDeserializer<'_, E> = key.as_str().into_deserializer();
+        let key: StrDeserializer<'_, E> = (&*key).into_deserializer();
         seed.deserialize(key).map(Some)
     }
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, E> {

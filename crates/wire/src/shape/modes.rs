@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de::DeserializeOwned};
 
+use super::compact::Attempt;
 use super::raw::Raw;
 use crate::{Json, Meta, Patch};
 
@@ -346,11 +347,11 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for ListVisitor<T> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let entries = EntryCount::begin();
         let mut list = Vec::new();
-        while let Some(raw) = seq.next_element::<Raw<'de>>()? {
+        while let Some(entry) = seq.next_element_seed(Attempt::new())? {
             if !entries.count() {
                 return Err(A::Error::custom(format_args!("a list of more than {MAX_ENTRIES} entries")));
             }
-            list.extend(raw.parse::<T>().ok());
+            list.extend(entry);
         }
         Ok(Some(list))
     }

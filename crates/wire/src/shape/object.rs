@@ -10,8 +10,8 @@ use serde::ser::SerializeMap;
 pub(crate) trait FromMap: Sized {
     /// The type's name, for error messages.
     const NAME: &'static str;
-    /// Whether `null` stands for the empty object (RPC-21, RPC-22).
-    const NULLABLE: bool = false;
+    /// Whether `null` stands for the empty object.
+    const NULLABLE: bool = false; // RPC-21, RPC-22
     /// Reads members until there are no more.
     fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
 }
@@ -35,7 +35,8 @@ impl<T: ToMap> ToMap for Box<T> {
     }
 }
 
-/// Reads an object. RPC-25: arrays are refused, because there is no `visit_seq`.
+// RPC-25
+/// Reads an object. Arrays are refused, because there is no `visit_seq`.
 pub(crate) fn read<'de, T: FromMap, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let visitor = ObjectVisitor(PhantomData);
     if T::NULLABLE { deserializer.deserialize_any(visitor) } else { deserializer.deserialize_map(visitor) }
@@ -139,7 +140,8 @@ macro_rules! object {
     };
 }
 
-/// Declares objects that have no member but `_meta`: empty messages, and capabilities whose presence says yes (INIT-19).
+// INIT-19
+/// Declares objects that have no member but `_meta`: empty messages, and capabilities whose presence says yes.
 macro_rules! empty_objects {
     ([nullable] $($(#[$doc:meta])* $name:ident,)+) => {
         $($crate::shape::object! { $(#[$doc])* pub struct $name [nullable] {} })+

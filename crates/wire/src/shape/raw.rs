@@ -11,12 +11,13 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
+use super::compact::from_text;
 use super::tagged::AnyStr;
 use crate::Json;
 
 /// The name by which `serde_json` passes raw text. With an unknown name it calls `visit_newtype_struct`, and the
 /// text is copied: slower, but correct.
-const TOKEN: &str = "$serde_json::private::RawValue";
+pub(super) const TOKEN: &str = "$serde_json::private::RawValue";
 
 /// Any JSON value as text.
 #[derive(Default)]
@@ -35,7 +36,7 @@ impl<'de> Raw<'de> {
 
     /// Reads the value as a type that borrows nothing.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
-        serde_json::from_str(&self.0)
+        from_text(&self.0)
     }
 
     /// Reads the value by a seed. Copied text does not live as long as the input, so it is read as a stream, from

@@ -1,4 +1,6 @@
-//! Capabilities of the agent. INIT-15: absent means unsupported; INIT-20: malformed means absent.
+//! Capabilities of the agent. Absent means unsupported; malformed means absent.
+
+// INIT-15, INIT-20
 
 #[cfg(feature = "unstable")]
 use super::{
@@ -10,29 +12,28 @@ use super::{NesCapabilities, PositionEncodingKind};
 use crate::shape::*;
 
 object! {
-    /// Capabilities of the agent, sent once in the response to `initialize` (INIT-18). Extensions use `meta`
-    /// (INIT-27, INIT-28).
-    pub struct AgentCapabilities {
+    /// Capabilities of the agent, sent once in the response to `initialize`. Extensions use `meta`.
+    pub struct AgentCapabilities { // INIT-18, INIT-27, INIT-28
         optional {
-            /// Whether it has `session/load` (SESS-07).
-            load_session "loadSession": bool [OrDefault],
-            /// Kinds of content that prompts may contain besides text and resource links (INIT-23).
-            prompt_capabilities "promptCapabilities": PromptCapabilities [OrDefault],
+            /// Whether it has `session/load`.
+            load_session "loadSession": bool [OrDefault], // SESS-07
+            /// Kinds of content that prompts may contain besides text and resource links.
+            prompt_capabilities "promptCapabilities": PromptCapabilities [OrDefault], // INIT-23
             /// MCP transports besides stdio.
             mcp_capabilities "mcpCapabilities": McpCapabilities [OrDefault],
-            /// Session capabilities besides the baseline (INIT-22).
-            session_capabilities "sessionCapabilities": SessionCapabilities [OrDefault],
+            /// Session capabilities besides the baseline.
+            session_capabilities "sessionCapabilities": SessionCapabilities [OrDefault], // INIT-22
             /// Authentication capabilities.
             auth "auth": AgentAuthCapabilities [OrDefault],
-            /// Whether model providers can be set (PROV-01).
+            /// Whether model providers can be set.
             #[cfg(feature = "unstable")]
-            providers "providers": Option<ProvidersCapabilities> [Lenient],
+            providers "providers": Option<ProvidersCapabilities> [Lenient], // PROV-01
             /// Next edit suggestions; only in older drafts.
             #[cfg(feature = "drafts")]
             nes "nes": Option<NesCapabilities> [Lenient],
-            /// The position encoding it chose; only in older drafts (NES-10).
+            /// The position encoding it chose; only in older drafts.
             #[cfg(feature = "drafts")]
-            position_encoding "positionEncoding": Option<PositionEncodingKind> [Lenient],
+            position_encoding "positionEncoding": Option<PositionEncodingKind> [Lenient], // NES-10
         }
     }
 }
@@ -52,16 +53,16 @@ object! {
 }
 
 object! {
-    /// MCP transports that the agent supports besides stdio (MCP-03).
-    pub struct McpCapabilities {
+    /// MCP transports that the agent supports besides stdio.
+    pub struct McpCapabilities { // MCP-03
         optional {
-            /// Streamable HTTP (MCP-04).
-            http "http": bool [OrDefault],
+            /// Streamable HTTP.
+            http "http": bool [OrDefault], // MCP-04
             /// Server-sent events; deprecated by MCP.
             sse "sse": bool [OrDefault],
-            /// Through this connection (MCPA-01).
+            /// Through this connection.
             #[cfg(feature = "unstable")]
-            acp "acp": bool [OrDefault],
+            acp "acp": bool [OrDefault], // MCPA-01
         }
     }
 }
@@ -73,8 +74,8 @@ object! {
             /// Whether it has `auth/status`.
             #[cfg(feature = "unstable")]
             status "status": Option<AuthStatusCapabilities> [Lenient],
-            /// Whether it has `logout` (AUTH-16).
-            logout "logout": Option<LogoutCapabilities> [Lenient],
+            /// Whether it has `logout`.
+            logout "logout": Option<LogoutCapabilities> [Lenient], // AUTH-16
         }
     }
 }
@@ -83,32 +84,33 @@ object! {
     /// Session capabilities of the agent besides `session/new`, `prompt`, `cancel` and `update`.
     pub struct SessionCapabilities {
         optional {
-            /// `session/list` (LIST-01).
-            list "list": Option<SessionListCapabilities> [Lenient],
-            /// `session/delete` (DEL-01).
-            delete "delete": Option<SessionDeleteCapabilities> [Lenient],
-            /// Roots besides `cwd` (ROOT-08).
+            /// `session/list`.
+            list "list": Option<SessionListCapabilities> [Lenient], // LIST-01
+            /// `session/delete`.
+            delete "delete": Option<SessionDeleteCapabilities> [Lenient], // DEL-01
+            // ROOT-08
+            /// Roots besides `cwd`.
             additional_directories "additionalDirectories":
                 Option<SessionAdditionalDirectoriesCapabilities> [Lenient],
-            /// A system prompt from the client (SYSP-01).
+            /// A system prompt from the client.
             #[cfg(feature = "unstable")]
-            system_prompt "systemPrompt": Option<SessionSystemPromptCapabilities> [Lenient],
-            /// `session/fork` (FORK-01).
+            system_prompt "systemPrompt": Option<SessionSystemPromptCapabilities> [Lenient], // SYSP-01
+            /// `session/fork`.
             #[cfg(feature = "unstable")]
-            fork "fork": Option<SessionForkCapabilities> [Lenient],
-            /// `session/archive` and `session/unarchive` (SSTAT-05).
+            fork "fork": Option<SessionForkCapabilities> [Lenient], // FORK-01
+            /// `session/archive` and `session/unarchive`.
             #[cfg(feature = "unstable")]
-            archive "archive": Option<SessionArchiveCapabilities> [Lenient],
+            archive "archive": Option<SessionArchiveCapabilities> [Lenient], // SSTAT-05
             /// `session/status`.
             #[cfg(feature = "unstable")]
             status "status": Option<SessionStatusCapabilities> [Lenient],
             /// `session/set_title`.
             #[cfg(feature = "unstable")]
             title "title": Option<SessionTitleCapabilities> [Lenient],
-            /// `session/resume` (SESS-20).
-            resume "resume": Option<SessionResumeCapabilities> [Lenient],
-            /// `session/close` (SESS-25).
-            close "close": Option<SessionCloseCapabilities> [Lenient],
+            /// `session/resume`.
+            resume "resume": Option<SessionResumeCapabilities> [Lenient], // SESS-20
+            /// `session/close`.
+            close "close": Option<SessionCloseCapabilities> [Lenient], // SESS-25
         }
     }
 }

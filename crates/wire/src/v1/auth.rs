@@ -10,17 +10,18 @@ use crate::shape::*;
 tagged! {
     /// A way to authenticate.
     ///
-    /// Only [`Agent`](AuthMethod::Agent) methods are passed to `authenticate`. AUTH-21: a method of a type that
+    /// Only [`Agent`](AuthMethod::Agent) methods are passed to `authenticate`. A method of a type that
     /// is not known is kept as [`Other`](AuthMethod::Other), never taken for an agent method.
-    pub enum AuthMethod by "type" {
-        /// The client runs the agent in a terminal; not passed to `authenticate` (AUTH-10).
-        Terminal(AuthMethodTerminal) = "terminal",
-        /// The client restarts the agent with variables set; only in an older draft (AUTH-21).
+    pub enum AuthMethod by "type" { // AUTH-21
+        /// The client runs the agent in a terminal; not passed to `authenticate`.
+        Terminal(AuthMethodTerminal) = "terminal", // AUTH-10
+        /// The client restarts the agent with variables set; only in an older draft.
         #[cfg(feature = "drafts")]
-        EnvVar(AuthMethodEnvVar) = "env_var",
+        EnvVar(AuthMethodEnvVar) = "env_var", // AUTH-21
     }
     untagged
-    /// Handled by the agent; the type of methods without a type (AUTH-07).
+    // AUTH-07
+    /// Handled by the agent; the type of methods without a type.
     Agent(AuthMethodAgent) or "agent"
     other Other
 }
@@ -66,8 +67,8 @@ object! {
 }
 
 object! {
-    /// A way to authenticate by running the agent in a terminal (AUTH-11). Launch data is read strictly.
-    pub struct AuthMethodTerminal {
+    /// A way to authenticate by running the agent in a terminal. Launch data is read strictly.
+    pub struct AuthMethodTerminal { // AUTH-11
         required {
             /// Id of the method.
             id "id": AuthMethodId [Required],
@@ -86,11 +87,11 @@ object! {
 }
 
 object! {
-    /// Logs in. INIT-24, AUTH-20: no credentials travel here.
-    pub struct AuthenticateRequest {
+    /// Logs in. No credentials travel here.
+    pub struct AuthenticateRequest { // INIT-24, AUTH-20
         required {
-            /// One of the announced methods (AUTH-03).
-            method_id "methodId": AuthMethodId [Required],
+            /// One of the announced methods.
+            method_id "methodId": AuthMethodId [Required], // AUTH-03
         }
     }
 }
@@ -99,8 +100,8 @@ empty_objects! {
     [nullable]
     /// Logged in.
     AuthenticateResponse,
-    /// Logs out (AUTH-16).
-    LogoutRequest,
+    /// Logs out.
+    LogoutRequest, // AUTH-16
     /// Logged out.
     LogoutResponse,
 }

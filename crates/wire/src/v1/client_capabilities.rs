@@ -1,4 +1,6 @@
-//! Capabilities of the client. INIT-15: absent means unsupported; INIT-20: malformed means absent.
+//! Capabilities of the client. Absent means unsupported; malformed means absent.
+
+// INIT-15, INIT-20
 
 #[cfg(feature = "drafts")]
 use super::{ClientNesCapabilities, PositionEncodingKind};
@@ -7,8 +9,8 @@ use super::{PlanCapabilities, SubagentCapabilities};
 use crate::shape::*;
 
 object! {
-    /// Capabilities of the client, sent once in `initialize` (INIT-17). Extensions use `meta` (INIT-27, INIT-28).
-    pub struct ClientCapabilities {
+    /// Capabilities of the client, sent once in `initialize`. Extensions use `meta`.
+    pub struct ClientCapabilities { // INIT-17, INIT-27, INIT-28
         optional {
             /// File access that it provides.
             fs "fs": FileSystemCapabilities [OrDefault],
@@ -16,9 +18,9 @@ object! {
             terminal "terminal": bool [OrDefault],
             /// Session capabilities.
             session "session": Option<ClientSessionCapabilities> [Lenient],
-            /// Whether it shows subagents (SUBA-01).
+            /// Whether it shows subagents.
             #[cfg(feature = "unstable")]
-            subagents "subagents": Option<SubagentCapabilities> [Lenient],
+            subagents "subagents": Option<SubagentCapabilities> [Lenient], // SUBA-01
             /// Whether it takes plans by id.
             #[cfg(feature = "unstable")]
             plan "plan": Option<PlanCapabilities> [Lenient],
@@ -29,9 +31,9 @@ object! {
             /// Edit suggestions it takes; only in older drafts.
             #[cfg(feature = "drafts")]
             nes "nes": Option<ClientNesCapabilities> [Lenient],
-            /// Position encodings it supports, best first; only in older drafts (NES-10).
+            /// Position encodings it supports, best first; only in older drafts.
             #[cfg(feature = "drafts")]
-            position_encodings "positionEncodings": Option<Vec<PositionEncodingKind>> [SkipInvalid],
+            position_encodings "positionEncodings": Option<Vec<PositionEncodingKind>> [SkipInvalid], // NES-10
         }
     }
 }
@@ -66,8 +68,8 @@ object! {
     /// Kinds of config options that the client supports besides selects.
     pub struct SessionConfigOptionsCapabilities {
         optional {
-            /// On and off (CONF-07).
-            boolean "boolean": Option<BooleanConfigOptionCapabilities> [Lenient],
+            /// On and off.
+            boolean "boolean": Option<BooleanConfigOptionCapabilities> [Lenient], // CONF-07
         }
     }
 }
@@ -86,8 +88,8 @@ object! {
     /// Authentication methods that need the client.
     pub struct AuthCapabilities {
         optional {
-            /// Whether it can run the agent in a terminal to log in (AUTH-08, AUTH-09).
-            terminal "terminal": bool [OrDefault],
+            /// Whether it can run the agent in a terminal to log in.
+            terminal "terminal": bool [OrDefault], // AUTH-08, AUTH-09
         }
     }
 }

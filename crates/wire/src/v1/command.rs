@@ -1,4 +1,6 @@
-//! Slash commands (CMD-01 to CMD-06).
+//! Slash commands.
+
+// CMD-01 to CMD-06
 
 use crate::shape::*;
 
@@ -41,8 +43,8 @@ impl From<UnstructuredCommandInput> for AvailableCommandInput {
 }
 
 object! {
-    /// A command; it is run by a prompt whose text begins with `/name` (CMD-03, CMD-04).
-    pub struct AvailableCommand {
+    /// A command; it is run by a prompt whose text begins with `/name`.
+    pub struct AvailableCommand { // CMD-03, CMD-04
         required {
             /// The name, without the slash.
             name "name": String [Required],
@@ -57,8 +59,8 @@ object! {
 }
 
 object! {
-    /// The session's commands. CMD-02: the list replaces the one before it.
-    pub struct AvailableCommandsUpdate {
+    /// The session's commands. The list replaces the one before it.
+    pub struct AvailableCommandsUpdate { // CMD-02
         required {
             /// All commands; malformed ones are skipped.
             available_commands "availableCommands": Vec<AvailableCommand> [SkipInvalid],

@@ -1,29 +1,31 @@
-//! Config options of a session (CONF-01 to CONF-21).
+//! Config options of a session.
 
-use serde::de::{Deserialize, Deserializer, Error};
-use serde::ser::{Serialize, Serializer};
+// CONF-01 to CONF-21
 
 use super::{SessionConfigGroupId, SessionConfigId, SessionConfigValueId};
-use crate::Json;
 use crate::shape::*;
 
+#[path = "../both/config.rs"]
+mod both;
+pub use both::*;
+
 open_enum! {
-    /// The category of an option. CONF-09: for display only. CONF-11: custom categories begin with a `_`.
-    pub enum SessionConfigOptionCategory {
+    /// The category of an option. For display only. Custom categories begin with a `_`.
+    pub enum SessionConfigOptionCategory { // CONF-09, CONF-11
         /// The mode of the agent.
         Mode = "mode",
         /// The model.
         Model = "model",
-        /// A setting of the model (CONF-12).
-        ModelConfig = "model_config",
+        /// A setting of the model.
+        ModelConfig = "model_config", // CONF-12
         /// The thought level of the model.
         ThoughtLevel = "thought_level",
     }
 }
 
 flattened! {
-    /// An option and its current value. CONF-06: an option of an unknown kind is refused here and skipped in lists.
-    pub struct SessionConfigOption {
+    /// An option and its current value. An option of an unknown kind is refused here and skipped in lists.
+    pub struct SessionConfigOption { // CONF-06
         required {
             /// Id of the option.
             id "id": SessionConfigId [Required],
@@ -37,8 +39,8 @@ flattened! {
         optional {
             /// A description to show.
             description "description": Option<String> [LenientText],
-            /// The category of the option (CONF-21).
-            category "category": Option<SessionConfigOptionCategory> [LenientText],
+            /// The category of the option.
+            category "category": Option<SessionConfigOptionCategory> [LenientText], // CONF-21
         }
     }
 }
@@ -54,7 +56,8 @@ impl SessionConfigOption {
         SessionConfigOption::new(id, name, SessionConfigSelect::new(current_value, options))
     }
 
-    /// A switch; only for clients that show it (CONF-07).
+    // CONF-07
+    /// A switch; only for clients that show it.
     pub fn boolean(id: impl Into<SessionConfigId>, name: impl Into<String>, current_value: bool) -> Self {
         SessionConfigOption::new(id, name, SessionConfigBoolean::new(current_value))
     }
@@ -67,19 +70,6 @@ tagged! {
         Select(SessionConfigSelect) = "select",
         /// A switch.
         Boolean(SessionConfigBoolean) = "boolean",
-    }
-}
-
-object! {
-    /// A choice among values.
-    pub struct SessionConfigSelect {
-        required {
-            /// The current value (CONF-05).
-            current_value "currentValue": SessionConfigValueId [Required],
-            /// The values to choose from.
-            options "options": SessionConfigSelectOptions [Required],
-        }
-        no_meta!
     }
 }
 
@@ -120,63 +110,6 @@ object! {
             name "name": String [Required],
             /// The values.
             options "options": Vec<SessionConfigSelectOption> [SkipInvalid],
-        }
-    }
-}
-
-/// The values to choose from, flat or in groups (CONF-20).
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum SessionConfigSelectOptions {
-    /// A flat list.
-    Ungrouped(Vec<SessionConfigSelectOption>),
-    /// Lists under headings.
-    Grouped(Vec<SessionConfigSelectGroup>),
-}
-
-impl SessionConfigSelectOptions {
-    /// Returns all values of all groups.
-    pub fn iter(&self) -> impl Iterator<Item = &SessionConfigSelectOption> {
-        let (flat, groups): (&[_], &[SessionConfigSelectGroup]) = match self {
-            SessionConfigSelectOptions::Ungrouped(options) => (options, &[]),
-            SessionConfigSelectOptions::Grouped(groups) => (&[], groups),
-        };
-        flat.iter().chain(groups.iter().flat_map(|group| &group.options))
-    }
-}
-
-impl From<Vec<SessionConfigSelectOption>> for SessionConfigSelectOptions {
-    fn from(options: Vec<SessionConfigSelectOption>) -> Self {
-        SessionConfigSelectOptions::Ungrouped(options)
-    }
-}
-
-impl From<Vec<SessionConfigSelectGroup>> for SessionConfigSelectOptions {
-    fn from(groups: Vec<SessionConfigSelectGroup>) -> Self {
-        SessionConfigSelectOptions::Grouped(groups)
-    }
-}
-
-impl<'de> Deserialize<'de> for SessionConfigSelectOptions {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // CONF-20: flat if every entry is a value, which an empty list is too; in groups if every entry is a group.
-        // One entry that is neither refuses the option: a list with holes would offer less than the agent has.
-        let list = Json::deserialize(deserializer)?;
-        let flat = match list.parse() {
-            Ok(options) => return Ok(SessionConfigSelectOptions::Ungrouped(options)),
-            Err(error) => error,
-        };
-        list.parse().map(SessionConfigSelectOptions::Grouped).map_err(|grouped| {
-            D::Error::custom(format_args!("neither values ({flat}) nor groups of values ({grouped})"))
-        })
-    }
-}
-
-impl Serialize for SessionConfigSelectOptions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            SessionConfigSelectOptions::Ungrouped(options) => options.serialize(serializer),
-            SessionConfigSelectOptions::Grouped(groups) => groups.serialize(serializer),
         }
     }
 }

@@ -1,6 +1,12 @@
-//! Content blocks of prompts, messages and tool calls (CONT-01 to CONT-08).
+//! Content blocks of prompts, messages and tool calls.
+
+// CONT-01 to CONT-08
 
 use crate::shape::*;
+
+#[path = "../both/content.rs"]
+mod both;
+pub use both::*;
 
 closed_enum! {
     /// An audience of content.
@@ -13,70 +19,8 @@ closed_enum! {
 }
 
 object! {
-    /// Hints about how to use a piece of content; receivers may ignore them (CONT-06).
-    pub struct Annotations {
-        optional {
-            /// The intended audience.
-            audience "audience": Option<Vec<Role>> [SkipInvalid],
-            /// When the content was last changed, as ISO 8601 text.
-            last_modified "lastModified": Option<String> [LenientText],
-            /// How much it matters, from 0 (optional) to 1 (essential).
-            priority "priority": Option<f64> [Lenient],
-        }
-    }
-}
-
-object! {
-    /// Text, plain or Markdown.
-    pub struct TextContent {
-        required {
-            /// The text.
-            text "text": String [Required],
-        }
-        optional {
-            /// Hints for the receiver.
-            annotations "annotations": Option<Box<Annotations>> [Lenient],
-        }
-    }
-}
-
-object! {
-    /// An image (CONT-03).
-    pub struct ImageContent {
-        required {
-            /// The bytes, as base64.
-            data "data": String [Required],
-            /// The media type, such as `image/png`.
-            mime_type "mimeType": String [Required],
-        }
-        optional {
-            /// Where the image comes from.
-            uri "uri": Option<String> [LenientText],
-            /// Hints for the receiver.
-            annotations "annotations": Option<Box<Annotations>> [Lenient],
-        }
-    }
-}
-
-object! {
-    /// Sound (CONT-03).
-    pub struct AudioContent {
-        required {
-            /// The bytes, as base64.
-            data "data": String [Required],
-            /// The media type, such as `audio/wav`.
-            mime_type "mimeType": String [Required],
-        }
-        optional {
-            /// Hints for the receiver.
-            annotations "annotations": Option<Box<Annotations>> [Lenient],
-        }
-    }
-}
-
-object! {
-    /// A pointer to something the agent can fetch itself (CONT-05).
-    pub struct ResourceLink {
+    /// A pointer to something the agent can fetch itself.
+    pub struct ResourceLink { // CONT-05
         required {
             /// A name to show.
             name "name": String [Required],
@@ -130,7 +74,8 @@ object! {
     }
 }
 
-/// The contents of an embedded resource (CONT-04).
+// CONT-04
+/// The contents of an embedded resource.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum EmbeddedResourceResource {
@@ -173,68 +118,19 @@ impl From<BlobResourceContents> for EmbeddedResourceResource {
     }
 }
 
-object! {
-    /// A resource that travels with the message.
-    pub struct EmbeddedResource {
-        required {
-            /// The resource.
-            resource "resource": EmbeddedResourceResource [Required],
-        }
-        optional {
-            /// Hints for the receiver.
-            annotations "annotations": Option<Box<Annotations>> [Lenient],
-        }
-    }
-}
-
 tagged! {
-    /// One block of content. CONT-07: in version 1 the list is closed. All but text is boxed: nearly every block is
+    /// One block of content. In version 1 the list is closed. All but text is boxed: nearly every block is
     /// text, and blocks are moved about a lot.
-    pub enum ContentBlock by "type" {
-        /// Text; every agent takes it (INIT-21).
-        Text(TextContent) = "text",
+    pub enum ContentBlock by "type" { // CONT-07
+        /// Text; every agent takes it.
+        Text(TextContent) = "text", // INIT-21
         /// An image; needs the prompt capability `image`.
         Image(Box<ImageContent>) = "image",
         /// Sound; needs the prompt capability `audio`.
         Audio(Box<AudioContent>) = "audio",
-        /// A pointer to a resource; every agent takes it (INIT-21).
-        ResourceLink(Box<ResourceLink>) = "resource_link",
+        /// A pointer to a resource; every agent takes it.
+        ResourceLink(Box<ResourceLink>) = "resource_link", // INIT-21
         /// A resource that is included; needs the prompt capability `embeddedContext`.
         Resource(Box<EmbeddedResource>) = "resource",
-    }
-}
-
-/// Boxes large payloads.
-macro_rules! from_boxed {
-    ($($variant:ident($ty:ty)),+) => {
-        $(impl From<$ty> for ContentBlock {
-            fn from(block: $ty) -> Self {
-                ContentBlock::$variant(Box::new(block))
-            }
-        })+
-    };
-}
-
-from_boxed!(Image(ImageContent), Audio(AudioContent), ResourceLink(ResourceLink), Resource(EmbeddedResource));
-
-impl From<&str> for ContentBlock {
-    fn from(text: &str) -> Self {
-        ContentBlock::Text(TextContent::new(text))
-    }
-}
-
-impl From<String> for ContentBlock {
-    fn from(text: String) -> Self {
-        ContentBlock::Text(TextContent::new(text))
-    }
-}
-
-impl ContentBlock {
-    /// The text of a text block.
-    pub fn as_text(&self) -> Option<&str> {
-        match self {
-            ContentBlock::Text(block) => Some(&block.text),
-            _ => None,
-        }
     }
 }

@@ -1,13 +1,19 @@
-//! Questions to the user: `elicitation/create` and `elicitation/complete` (ELIC-01 to ELIC-34).
+//! Questions to the user: `elicitation/create` and `elicitation/complete`.
+
+// ELIC-01 to ELIC-34
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::shape::*;
 use crate::v1::{ElicitationId, ElicitationSchema, Fields, RequestId, SessionId, ToolCallId};
 use crate::{Json, Meta};
+
+#[path = "../both/elicitation.rs"]
+mod both;
+pub use both::*;
 
 object! {
     /// The question belongs to a session, and perhaps to a tool call.
@@ -24,75 +30,8 @@ object! {
     }
 }
 
-object! {
-    /// The question belongs to an open request of the client, outside of any session.
-    pub struct ElicitationRequestScope {
-        required {
-            /// The request.
-            request_id "requestId": RequestId [Required],
-        }
-        no_meta!
-    }
-}
-
-/// The session or request that a question belongs to (ELIC-05).
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum ElicitationScope {
-    /// A session.
-    Session(ElicitationSessionScope),
-    /// A request.
-    Request(ElicitationRequestScope),
-}
-
-impl ElicitationScope {
-    /// Reads the scope from the members of the question. A session takes precedence over a request.
-    fn take<E: Error>(members: &mut Members<'_>) -> Result<Self, E> {
-        if let Some(session_id) = members.take::<LenientText, Option<SessionId>, E>("sessionId")? {
-            let tool_call_id = members.take::<LenientText, Option<ToolCallId>, E>("toolCallId")?;
-            return Ok(ElicitationSessionScope { session_id, tool_call_id }.into());
-        }
-        let id = members.take::<NullableJson, Option<Json>, E>("requestId")?;
-        let id = id.ok_or_else(|| E::custom("an elicitation needs `sessionId` or `requestId`"))?;
-        let request_id = id.parse().map_err(E::custom)?;
-        Ok(ElicitationRequestScope { request_id }.into())
-    }
-}
-
-impl ToMap for ElicitationScope {
-    fn to_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        match self {
-            ElicitationScope::Session(scope) => scope.to_map(map),
-            ElicitationScope::Request(scope) => scope.to_map(map),
-        }
-    }
-}
-
-impl From<ElicitationSessionScope> for ElicitationScope {
-    fn from(scope: ElicitationSessionScope) -> Self {
-        ElicitationScope::Session(scope)
-    }
-}
-
-impl From<ElicitationRequestScope> for ElicitationScope {
-    fn from(scope: ElicitationRequestScope) -> Self {
-        ElicitationScope::Request(scope)
-    }
-}
-
-impl From<SessionId> for ElicitationScope {
-    fn from(session_id: SessionId) -> Self {
-        ElicitationSessionScope::new(session_id).into()
-    }
-}
-
-impl From<RequestId> for ElicitationScope {
-    fn from(request_id: RequestId) -> Self {
-        ElicitationRequestScope::new(request_id).into()
-    }
-}
-
-/// A form to fill in. ELIC-14: never for secrets.
+// ELIC-14
+/// A form to fill in. Never for secrets.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::exhaustive_structs, reason = "a mode is its members")]
 pub struct ElicitationFormMode {
@@ -102,16 +41,17 @@ pub struct ElicitationFormMode {
     pub requested_schema: ElicitationSchema,
 }
 
-/// A URL to open (ELIC-15).
+// ELIC-15
+/// A URL to open.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::exhaustive_structs, reason = "a mode is its members")]
 pub struct ElicitationUrlMode {
     /// The session or request that the question belongs to.
     pub scope: ElicitationScope,
-    /// Id of the question until it is completed (ELIC-21).
-    pub elicitation_id: ElicitationId,
-    /// The URL (ELIC-26 to ELIC-31).
-    pub url: String,
+    /// Id of the question until it is completed.
+    pub elicitation_id: ElicitationId, // ELIC-21
+    /// The URL.
+    pub url: String, // ELIC-26 to ELIC-31
 }
 
 /// An unlisted mode, kept unchanged.
@@ -134,8 +74,8 @@ pub enum ElicitationMode {
     Form(ElicitationFormMode),
     /// A URL to open.
     Url(ElicitationUrlMode),
-    /// An unlisted mode (ELIC-33).
-    Other(ElicitationOtherMode),
+    /// An unlisted mode.
+    Other(ElicitationOtherMode), // ELIC-33
 }
 
 impl ElicitationMode {
@@ -158,14 +98,15 @@ impl ElicitationMode {
     }
 }
 
-/// A question to the user. ELIC-04: the mode is always given.
+// ELIC-04
+/// A question to the user. The mode is always given.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CreateElicitationRequest {
     /// The mode.
     pub mode: ElicitationMode,
-    /// The message to show (ELIC-09).
-    pub message: String,
+    /// The message to show.
+    pub message: String, // ELIC-09
     /// Custom metadata of extensions (`_meta`).
     pub meta: Option<Meta>,
 }
@@ -334,18 +275,8 @@ impl<'de> Visitor<'de> for ContentValueVisitor {
     }
 }
 
-object! {
-    /// The user accepts. ELIC-17: for a URL this covers opening it, not the actions there.
-    pub struct ElicitationAcceptAction {
-        optional {
-            /// The values of the form (ELIC-18, ELIC-19).
-            content "content": Option<Fields<ElicitationContentValue>> [Optional],
-        }
-        no_meta!
-    }
-}
-
-/// The user's response to a question (ELIC-18).
+// ELIC-18
+/// The user's response to a question.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationAction {
@@ -355,8 +286,9 @@ pub enum ElicitationAction {
     Decline,
     /// The user closed the question.
     Cancel,
-    /// An unlisted action. ELIC-33: it does not count as acceptance.
+    /// An unlisted action. It does not count as acceptance.
     Other {
+        // ELIC-33
         /// Its name.
         action: String,
         /// Unknown members.
@@ -376,13 +308,8 @@ impl ElicitationAction {
     }
 }
 
-impl From<ElicitationAcceptAction> for ElicitationAction {
-    fn from(accept: ElicitationAcceptAction) -> Self {
-        ElicitationAction::Accept(accept)
-    }
-}
-
-/// The answer to a question (ELIC-20).
+// ELIC-20
+/// The answer to a question.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CreateElicitationResponse {
@@ -396,11 +323,6 @@ impl CreateElicitationResponse {
     /// A `CreateElicitationResponse` with its required members.
     pub fn new(action: impl Into<ElicitationAction>) -> Self {
         CreateElicitationResponse { action: action.into(), meta: None }
-    }
-
-    /// The user accepts, with the values of the form.
-    pub fn accept(content: impl Into<Fields<ElicitationContentValue>>) -> Self {
-        Self::new(ElicitationAcceptAction { content: Some(content.into()) })
     }
 
     /// Custom metadata of extensions (`_meta`).
@@ -448,8 +370,8 @@ fn write_meta<M: SerializeMap>(meta: &Option<Meta>, map: &mut M) -> Result<(), M
 }
 
 object! {
-    /// Reports that the interaction at a URL is complete (ELIC-23 to ELIC-25).
-    pub struct CompleteElicitationNotification {
+    /// Reports that the interaction at a URL is complete.
+    pub struct CompleteElicitationNotification { // ELIC-23 to ELIC-25
         required {
             /// The question.
             elicitation_id "elicitationId": ElicitationId [Required],

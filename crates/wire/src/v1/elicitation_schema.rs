@@ -1,7 +1,13 @@
-//! Forms of elicitations: flat objects with a few kinds of properties (ELIC-10).
+//! Forms of elicitations: flat objects with a few kinds of properties.
+
+// ELIC-10
 
 use crate::shape::*;
 use crate::v1::Fields;
+
+#[path = "../both/elicitation_schema.rs"]
+mod both;
+pub use both::*;
 
 closed_enum! {
     /// A form is always an object.
@@ -58,32 +64,6 @@ object! {
 }
 
 object! {
-    /// A text, or a choice of one.
-    pub struct StringPropertySchema {
-        optional {
-            /// A title to show.
-            title "title": Option<String> [LenientText],
-            /// A description to show.
-            description "description": Option<String> [LenientText],
-            /// The least number of characters.
-            min_length "minLength": Option<u32> [Optional],
-            /// The greatest number of characters.
-            max_length "maxLength": Option<u32> [Optional],
-            /// A regular expression that it matches.
-            pattern "pattern": Option<String> [Optional],
-            /// The format of the text.
-            format "format": Option<StringFormat> [Optional],
-            /// The initial value in the form (ELIC-13).
-            default_value "default": Option<String> [LenientText],
-            /// The values to choose from.
-            values "enum": Option<Vec<String>> [Optional],
-            /// The values to choose from, with titles.
-            one_of "oneOf": Option<Vec<EnumOption>> [Optional],
-        }
-    }
-}
-
-object! {
     /// A number.
     pub struct NumberPropertySchema {
         optional {
@@ -95,8 +75,8 @@ object! {
             minimum "minimum": Option<f64> [Optional],
             /// The greatest value.
             maximum "maximum": Option<f64> [Optional],
-            /// The initial value in the form (ELIC-13).
-            default_value "default": Option<f64> [Lenient],
+            /// The initial value in the form.
+            default_value "default": Option<f64> [Lenient], // ELIC-13
         }
     }
 }
@@ -113,8 +93,8 @@ object! {
             minimum "minimum": Option<i64> [Optional],
             /// The greatest value.
             maximum "maximum": Option<i64> [Optional],
-            /// The initial value in the form (ELIC-13).
-            default_value "default": Option<i64> [Lenient],
+            /// The initial value in the form.
+            default_value "default": Option<i64> [Lenient], // ELIC-13
         }
     }
 }
@@ -127,8 +107,8 @@ object! {
             title "title": Option<String> [LenientText],
             /// A description to show.
             description "description": Option<String> [LenientText],
-            /// The initial value in the form (ELIC-13).
-            default_value "default": Option<bool> [Lenient],
+            /// The initial value in the form.
+            default_value "default": Option<bool> [Lenient], // ELIC-13
         }
     }
 }
@@ -181,32 +161,15 @@ object! {
             min_items "minItems": Option<u64> [Optional],
             /// The greatest number of choices.
             max_items "maxItems": Option<u64> [Optional],
-            /// The initial value in the form (ELIC-13).
-            default_value "default": Option<Vec<String>> [SkipInvalid],
+            /// The initial value in the form.
+            default_value "default": Option<Vec<String>> [SkipInvalid], // ELIC-13
         }
     }
 }
 
-tagged! {
-    /// One field of a form. ELIC-33: types that are not listed are kept, and never treated as one that is.
-    pub enum ElicitationPropertySchema by "type" {
-        /// A text, or a choice of one.
-        String(StringPropertySchema) = "string",
-        /// A number.
-        Number(NumberPropertySchema) = "number",
-        /// A whole number.
-        Integer(IntegerPropertySchema) = "integer",
-        /// Yes or no.
-        Boolean(BooleanPropertySchema) = "boolean",
-        /// A multiple choice.
-        Array(MultiSelectPropertySchema) = "array",
-    }
-    other Other
-}
-
 object! {
-    /// A form (ELIC-10).
-    pub struct ElicitationSchema {
+    /// A form.
+    pub struct ElicitationSchema { // ELIC-10
         optional {
             /// Always an object.
             schema_type "type": ElicitationSchemaType [AlwaysWritten],
@@ -219,35 +182,6 @@ object! {
             /// The names of fields that must be filled in.
             required "required": Option<Vec<String>> [Optional],
         }
-    }
-}
-
-impl ElicitationSchema {
-    /// Adds a field to the form, or replaces the field of that name. A required field must be filled in.
-    ///
-    /// ```
-    /// use attache_wire::v1::{BooleanPropertySchema, ElicitationSchema, StringPropertySchema};
-    ///
-    /// let form = ElicitationSchema::new()
-    ///     .field("name", StringPropertySchema::new().title("Project name"), true)
-    ///     .field("public", BooleanPropertySchema::new().default_value(false), false);
-    /// assert_eq!(form.required, Some(vec!["name".to_owned()]));
-    /// ```
-    pub fn field(
-        mut self,
-        name: impl Into<String>,
-        schema: impl Into<ElicitationPropertySchema>,
-        required: bool,
-    ) -> Self {
-        let name = name.into();
-        let mut names = self.required.take().unwrap_or_default();
-        names.retain(|other| *other != name);
-        if required {
-            names.push(name.clone());
-        }
-        self.required = (!names.is_empty()).then_some(names);
-        self.properties.insert(name, schema.into());
-        self
     }
 }
 

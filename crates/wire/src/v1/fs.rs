@@ -1,22 +1,24 @@
-//! Files through the client: `fs/read_text_file` and `fs/write_text_file` (FS-01 to FS-17).
+//! Files through the client: `fs/read_text_file` and `fs/write_text_file`.
+
+// FS-01 to FS-17
 
 use crate::shape::*;
 use crate::v1::SessionId;
 
 object! {
-    /// Reads a file as the client sees it, unsaved changes included (FS-09).
-    pub struct ReadTextFileRequest {
+    /// Reads a file as the client sees it, unsaved changes included.
+    pub struct ReadTextFileRequest { // FS-09
         required {
-            /// The session (FS-07).
-            session_id "sessionId": SessionId [Required],
-            /// The absolute path (FS-04).
-            path "path": String [Required],
+            /// The session.
+            session_id "sessionId": SessionId [Required], // FS-07
+            /// The absolute path.
+            path "path": String [Required], // FS-04
         }
         optional {
-            /// The first line, counted from 1 (FS-05).
-            line "line": Option<u32> [Optional],
-            /// How many lines at most (FS-06).
-            limit "limit": Option<u32> [Optional],
+            /// The first line, counted from 1.
+            line "line": Option<u32> [Optional], // FS-05
+            /// How many lines at most.
+            limit "limit": Option<u32> [Optional], // FS-06
         }
     }
 }
@@ -32,13 +34,13 @@ object! {
 }
 
 object! {
-    /// Writes a file; a missing file is created (FS-10).
-    pub struct WriteTextFileRequest {
+    /// Writes a file; a missing file is created.
+    pub struct WriteTextFileRequest { // FS-10
         required {
-            /// The session (FS-07).
-            session_id "sessionId": SessionId [Required],
-            /// The absolute path (FS-04).
-            path "path": String [Required],
+            /// The session.
+            session_id "sessionId": SessionId [Required], // FS-07
+            /// The absolute path.
+            path "path": String [Required], // FS-04
             /// The whole text.
             content "content": String [Required],
         }
@@ -47,8 +49,8 @@ object! {
 
 empty_objects! {
     [nullable]
-    /// It was written (FS-12).
-    WriteTextFileResponse,
+    /// It was written.
+    WriteTextFileResponse, // FS-12
 }
 
 crate::methods! {

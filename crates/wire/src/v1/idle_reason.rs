@@ -8,8 +8,8 @@ use crate::shape::*;
 use crate::v1::Error;
 
 object! {
-    /// The turn failed (SUBA-06).
-    pub struct ErrorStopReason {
+    /// The turn failed.
+    pub struct ErrorStopReason { // SUBA-06
         optional {
             /// The error.
             error "error": Option<Error> [Lenient],
@@ -67,21 +67,35 @@ impl From<Error> for IdleStopReason {
 impl Flat for Option<IdleStopReason> {
     /// A malformed reason is no reason.
     fn take<E: serde::de::Error>(members: &mut Members<'_>) -> Result<Self, E> {
-        let Some(name) = members.take::<LenientText, Option<String>, E>("stopReason")? else {
-            return Ok(None);
-        };
-        Ok(Some(match &*name {
+        let name = members.take::<LenientText, Option<ReasonName>, E>("stopReason")?;
+        let mut reason = name.map(|ReasonName(reason)| reason);
+        match &mut reason {
+            Some(IdleStopReason::Error(reason)) => {
+                reason.error = members.take::<Lenient, Option<Error>, E>("error")?;
+            }
+            Some(IdleStopReason::Other { members: unknown, .. }) => {
+                *unknown = std::mem::take(members).into_entries();
+            }
+            _ => {}
+        }
+        Ok(reason)
+    }
+}
+
+/// The reason of a name, without the members beside it.
+struct ReasonName(IdleStopReason);
+
+impl From<&str> for ReasonName {
+    fn from(name: &str) -> Self {
+        ReasonName(match name {
             "end_turn" => IdleStopReason::EndTurn,
             "max_tokens" => IdleStopReason::MaxTokens,
             "max_turn_requests" => IdleStopReason::MaxTurnRequests,
             "refusal" => IdleStopReason::Refusal,
             "cancelled" => IdleStopReason::Cancelled,
-            "error" => {
-                let error = members.take::<Lenient, Option<Error>, E>("error")?;
-                IdleStopReason::Error(ErrorStopReason { error })
-            }
-            _ => IdleStopReason::Other { stop_reason: name, members: std::mem::take(members).into_entries() },
-        }))
+            "error" => IdleStopReason::Error(ErrorStopReason::new()),
+            _ => IdleStopReason::Other { stop_reason: name.to_owned(), members: Vec::new() },
+        })
     }
 }
 

@@ -8,7 +8,8 @@ use serde::ser::{Serialize, Serializer};
 use super::{AgentCapabilities, AuthMethod, ClientCapabilities};
 use crate::shape::*;
 
-/// The protocol version: the major version only. INIT-05: texts and fractions are refused.
+// INIT-05
+/// The protocol version: the major version only. Texts and fractions are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(clippy::exhaustive_structs, reason = "a newtype holds one value")]
 pub struct ProtocolVersion(pub u16);
@@ -45,8 +46,8 @@ impl<'de> Deserialize<'de> for ProtocolVersion {
 }
 
 object! {
-    /// The name and version of a program (INIT-12, INIT-13).
-    pub struct Implementation {
+    /// The name and version of a program.
+    pub struct Implementation { // INIT-12, INIT-13
         required {
             /// A name for machines.
             name "name": String [Required],
@@ -61,24 +62,25 @@ object! {
 }
 
 impl Implementation {
-    /// The name to show: the title, or the name if there is none (INIT-14).
+    // INIT-14
+    /// The name to show: the title, or the name if there is none.
     pub fn display_name(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
 }
 
 object! {
-    /// The client's first message (INIT-02).
-    pub struct InitializeRequest {
+    /// The client's first message.
+    pub struct InitializeRequest { // INIT-02
         required {
-            /// The newest version that the client supports (INIT-04).
-            protocol_version "protocolVersion": ProtocolVersion [Required],
+            /// The newest version that the client supports.
+            protocol_version "protocolVersion": ProtocolVersion [Required], // INIT-04
         }
         optional {
-            /// Capabilities of the client (INIT-17).
-            client_capabilities "clientCapabilities": ClientCapabilities [AlwaysWritten],
-            /// Name and version of the client (INIT-12, INIT-29).
-            client_info "clientInfo": Option<Implementation> [Lenient],
+            /// Capabilities of the client.
+            client_capabilities "clientCapabilities": ClientCapabilities [AlwaysWritten], // INIT-17
+            /// Name and version of the client.
+            client_info "clientInfo": Option<Implementation> [Lenient], // INIT-12, INIT-29
         }
     }
 }
@@ -87,16 +89,16 @@ object! {
     /// The agent's answer to `initialize`.
     pub struct InitializeResponse {
         required {
-            /// The version to use (INIT-06, INIT-07).
-            protocol_version "protocolVersion": ProtocolVersion [Required],
+            /// The version to use.
+            protocol_version "protocolVersion": ProtocolVersion [Required], // INIT-06, INIT-07
         }
         optional {
-            /// Capabilities of the agent (INIT-11).
-            agent_capabilities "agentCapabilities": AgentCapabilities [AlwaysWritten],
-            /// Ways to authenticate; none if no account is needed (AUTH-01).
-            auth_methods "authMethods": Vec<AuthMethod> [SkipInvalidOrEmpty],
-            /// Name and version of the agent (INIT-13, INIT-29).
-            agent_info "agentInfo": Option<Implementation> [Lenient],
+            /// Capabilities of the agent.
+            agent_capabilities "agentCapabilities": AgentCapabilities [AlwaysWritten], // INIT-11
+            /// Ways to authenticate; none if no account is needed.
+            auth_methods "authMethods": Vec<AuthMethod> [SkipInvalidOrEmpty], // AUTH-01
+            /// Name and version of the agent.
+            agent_info "agentInfo": Option<Implementation> [Lenient], // INIT-13, INIT-29
         }
     }
 }

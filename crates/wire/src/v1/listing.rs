@@ -5,38 +5,27 @@ use super::SessionArchiveFilter;
 use super::SessionId;
 use crate::shape::*;
 
-object! {
-    /// Lists sessions (LIST-01). LIST-14: a filter by other roots, which an older draft had, is ignored.
-    pub struct ListSessionsRequest [nullable] {
-        optional {
-            /// Only sessions of this directory (LIST-09).
-            cwd "cwd": Option<String> [Optional],
-            /// Where the last page ended; opaque (LIST-06, LIST-07).
-            cursor "cursor": Option<String> [Optional],
-            /// Whether archived ones are listed (SSTAT-06).
-            #[cfg(feature = "unstable")]
-            archived "archived": Option<SessionArchiveFilter> [Optional],
-        }
-    }
-}
+#[path = "../both/listing.rs"]
+mod both;
+pub use both::*;
 
 object! {
-    /// A page of sessions (LIST-03, LIST-04).
-    pub struct ListSessionsResponse {
+    /// A page of sessions.
+    pub struct ListSessionsResponse { // LIST-03, LIST-04
         required {
             /// The sessions.
             sessions "sessions": Vec<SessionInfo> [SkipInvalid],
         }
         optional {
-            /// Where the next page begins; absent on the last one (LIST-05).
-            next_cursor "nextCursor": Option<String> [LenientText],
+            /// Where the next page begins; absent on the last one.
+            next_cursor "nextCursor": Option<String> [LenientText], // LIST-05
         }
     }
 }
 
 object! {
-    /// A session in a list (LIST-10).
-    pub struct SessionInfo {
+    /// A session in a list.
+    pub struct SessionInfo { // LIST-10
         required {
             /// Id of the session.
             session_id "sessionId": SessionId [Required],
@@ -44,22 +33,22 @@ object! {
             cwd "cwd": String [Required],
         }
         optional {
-            /// Roots besides `cwd` (ROOT-15, ROOT-16).
-            additional_directories "additionalDirectories": Option<Vec<String>> [SkipInvalid],
-            /// A title to show (LIST-15).
-            title "title": Option<String> [LenientText],
+            /// Roots besides `cwd`.
+            additional_directories "additionalDirectories": Option<Vec<String>> [SkipInvalid], // ROOT-15, ROOT-16
+            /// A title to show.
+            title "title": Option<String> [LenientText], // LIST-15
             /// When something last happened in it, as ISO 8601 text.
             updated_at "updatedAt": Option<String> [LenientText],
-            /// Whether it is archived (SSTAT-05).
+            /// Whether it is archived.
             #[cfg(feature = "unstable")]
-            archived "archived": Option<bool> [Lenient],
+            archived "archived": Option<bool> [Lenient], // SSTAT-05
         }
     }
 }
 
 object! {
-    /// Deletes a session (DEL-01, DEL-03).
-    pub struct DeleteSessionRequest {
+    /// Deletes a session.
+    pub struct DeleteSessionRequest { // DEL-01, DEL-03
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -69,8 +58,8 @@ object! {
 
 empty_objects! {
     [nullable]
-    /// The session does not exist (DEL-04).
-    DeleteSessionResponse,
+    /// The session no longer exists.
+    DeleteSessionResponse, // DEL-04
 }
 
 crate::methods! {

@@ -1,7 +1,9 @@
 //! MCP servers of a session.
 //!
 //! Everything here is launch data and read strictly: a server, an argument or a header that is malformed refuses
-//! the request instead of being dropped (MCP-11).
+//! the request instead of being dropped.
+
+// MCP-11
 
 #[cfg(feature = "unstable")]
 use super::McpServerAcp;
@@ -32,19 +34,20 @@ object! {
 }
 
 tagged! {
-    /// An MCP server to connect to (MCP-01). MCP-08: a `type` that is not known is refused; it never starts a
+    /// An MCP server to connect to. A `type` that is not known is refused; it never starts a
     /// process.
-    pub enum McpServer by "type" {
-        /// A server with streamable HTTP; needs the MCP capability `http` (MCP-03).
-        Http(McpServerHttp) = "http",
-        /// A server with server-sent events; needs the MCP capability `sse` (MCP-03).
-        Sse(McpServerSse) = "sse",
-        /// A server that is reached through this connection; needs the MCP capability `acp` (MCPA-01).
+    pub enum McpServer by "type" { // MCP-01, MCP-08
+        /// A server with streamable HTTP; needs the MCP capability `http`.
+        Http(McpServerHttp) = "http", // MCP-03
+        /// A server with server-sent events; needs the MCP capability `sse`.
+        Sse(McpServerSse) = "sse", // MCP-03
+        /// A server that is reached through this connection; needs the MCP capability `acp`.
         #[cfg(feature = "unstable")]
-        Acp(McpServerAcp) = "acp",
+        Acp(McpServerAcp) = "acp", // MCPA-01
     }
     untagged
-    /// A program to start; every agent can (MCP-02).
+    // MCP-02
+    /// A program to start; every agent can.
     Stdio(McpServerStdio) or "stdio"
 }
 
@@ -62,13 +65,13 @@ impl McpServer {
 }
 
 object! {
-    /// A program to start. MCP-07: arguments and variables are always written, even if there are none.
-    pub struct McpServerStdio {
+    /// A program to start. Arguments and variables are always written, even if there are none.
+    pub struct McpServerStdio { // MCP-07
         required {
             /// A name to show.
             name "name": String [Required],
-            /// The absolute path of the program (MCP-06).
-            command "command": String [Required],
+            /// The absolute path of the program.
+            command "command": String [Required], // MCP-06
             /// Its arguments.
             args "args": Vec<String> [NullAsDefault],
             /// Variables to set.
@@ -78,8 +81,8 @@ object! {
 }
 
 object! {
-    /// A server with streamable HTTP. MCP-07: headers are always written, even if there are none.
-    pub struct McpServerHttp {
+    /// A server with streamable HTTP. Headers are always written, even if there are none.
+    pub struct McpServerHttp { // MCP-07
         required {
             /// A name to show.
             name "name": String [Required],
@@ -92,8 +95,8 @@ object! {
 }
 
 object! {
-    /// A server with server-sent events. MCP-07: headers are always written, even if there are none.
-    pub struct McpServerSse {
+    /// A server with server-sent events. Headers are always written, even if there are none.
+    pub struct McpServerSse { // MCP-07
         required {
             /// A name to show.
             name "name": String [Required],

@@ -21,6 +21,7 @@ mod mode;
 mod notice;
 mod permission;
 mod plan;
+pub(crate) mod plan_id;
 mod prompt;
 mod protocol;
 mod session;
@@ -40,6 +41,8 @@ mod unstable;
 pub use drafts::*;
 #[cfg(feature = "unstable")]
 pub use idle_reason::*;
+#[cfg(feature = "unstable")]
+pub use plan_id::*;
 #[cfg(feature = "unstable")]
 pub use unstable::*;
 

@@ -1,4 +1,6 @@
-//! Session modes: one of a few ways in which the agent works. Config options are their successor (MODE-09).
+//! Session modes: one of a few ways in which the agent works. Config options are their successor.
+
+// MODE-09
 
 use super::{SessionId, SessionModeId};
 use crate::shape::*;
@@ -20,8 +22,8 @@ object! {
 }
 
 object! {
-    /// The modes of a session and which one holds (MODE-01).
-    pub struct SessionModeState {
+    /// The modes of a session and which one holds.
+    pub struct SessionModeState { // MODE-01
         required {
             /// The mode that holds.
             current_mode_id "currentModeId": SessionModeId [Required],
@@ -32,8 +34,8 @@ object! {
 }
 
 object! {
-    /// Changes the mode, at any time (MODE-03, MODE-05, MODE-06).
-    pub struct SetSessionModeRequest {
+    /// Changes the mode, at any time.
+    pub struct SetSessionModeRequest { // MODE-03, MODE-05, MODE-06
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -45,8 +47,8 @@ object! {
 
 empty_objects! {
     [nullable]
-    /// The mode is changed. MODE-11: an older draft spelt its `_meta` without the line; that is ignored.
-    SetSessionModeResponse,
+    /// The mode is changed. An older draft spelt its `_meta` without the line; that is ignored.
+    SetSessionModeResponse, // MODE-11
 }
 
 crate::methods! {

@@ -1,12 +1,17 @@
-//! Notices and compactions (NOTE-01 to NOTE-12).
+//! Notices and compactions.
+
+// NOTE-01 to NOTE-12
 
 use crate::shape::*;
 use crate::v1::{CompactionId, ContentBlock};
-use crate::{Meta, Patch};
+
+#[path = "../both/notice.rs"]
+mod both;
+pub use both::*;
 
 open_enum! {
-    /// The severity of a notice. NOTE-03: unlisted values get a plain presentation.
-    pub enum NoticeSeverity {
+    /// The severity of a notice. Unlisted values get a plain presentation.
+    pub enum NoticeSeverity { // NOTE-03
         /// Information.
         Info = "info",
         /// A warning.
@@ -17,10 +22,10 @@ open_enum! {
 }
 
 object! {
-    /// A message to show once; nothing depends on it (NOTE-02, NOTE-04).
-    pub struct Notice {
+    /// A message to show once; nothing depends on it.
+    pub struct Notice { // NOTE-02, NOTE-04
         required {
-            /// The priority.
+            /// The severity.
             severity "severity": NoticeSeverity [Required],
             /// The title; never empty.
             title "title": String [Required],
@@ -33,8 +38,8 @@ object! {
 }
 
 open_enum! {
-    /// The status of a compaction (NOTE-08).
-    pub enum CompactionStatus {
+    /// The status of a compaction.
+    pub enum CompactionStatus { // NOTE-08
         /// Running.
         InProgress = "in_progress",
         /// Completed.
@@ -46,44 +51,12 @@ open_enum! {
     }
 }
 
-object! {
-    /// Progress of a compaction of the conversation. NOTE-09: absent members stay, `null` clears.
-    pub struct CompactionUpdate {
-        required {
-            /// The compaction.
-            compaction_id "compactionId": CompactionId [Required],
-            /// The status.
-            status "status": CompactionStatus [Required],
-        }
-        optional {
-            /// The summary that replaces the conversation.
-            summary "summary": Patch<Vec<ContentBlock>> [PatchSkipInvalid],
-            /// The error message.
-            error "error": Patch<String> [PatchLenient],
-            /// Custom metadata of extensions (`_meta`).
-            meta "_meta": Patch<Meta> [PatchMeta],
-        }
-        no_meta!
-    }
-}
-
-object! {
-    /// A piece of a compaction's summary (NOTE-07).
-    pub struct CompactionSummaryChunk {
-        required {
-            /// The compaction.
-            compaction_id "compactionId": CompactionId [Required],
-            /// The piece.
-            content "content": ContentBlock [Required],
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::Patch;
 
     #[test]
     fn unknown_severities_and_statuses_are_kept() {

@@ -1,4 +1,6 @@
-//! Asking for permission: `session/request_permission` (PERM-01 to PERM-14).
+//! Asking for permission: `session/request_permission`.
+
+// PERM-01 to PERM-16
 
 use serde::de::{Error, IgnoredAny, MapAccess};
 use serde::ser::SerializeMap;
@@ -7,17 +9,21 @@ use crate::shape::tagged::Tagged;
 use crate::shape::*;
 use crate::v1::{PermissionOptionId, SessionId, ToolCallUpdate};
 
+#[path = "../both/permission.rs"]
+mod both;
+pub use both::*;
+
 closed_enum! {
-    /// The meaning of an option. PERM-11: a hint for icons and order; the choice is the option's id.
-    pub enum PermissionOptionKind {
+    /// The meaning of an option. A hint for icons and order; the choice is the option's id.
+    pub enum PermissionOptionKind { // PERM-11
         /// Allow once.
         AllowOnce = "allow_once",
-        /// Allow always; the agent remembers it (PERM-14).
-        AllowAlways = "allow_always",
+        /// Allow always; the agent remembers it.
+        AllowAlways = "allow_always", // PERM-14
         /// Reject once.
         RejectOnce = "reject_once",
-        /// Reject always; the agent remembers it (PERM-14).
-        RejectAlways = "reject_always",
+        /// Reject always; the agent remembers it.
+        RejectAlways = "reject_always", // PERM-14
     }
 }
 
@@ -29,22 +35,8 @@ impl PermissionOptionKind {
 }
 
 object! {
-    /// An option that the user can choose (PERM-03).
-    pub struct PermissionOption {
-        required {
-            /// Id of the option.
-            option_id "optionId": PermissionOptionId [Required],
-            /// The text to show.
-            name "name": String [Required],
-            /// A description to show.
-            kind "kind": PermissionOptionKind [Required],
-        }
-    }
-}
-
-object! {
-    /// Asks whether a tool may run (PERM-02).
-    pub struct RequestPermissionRequest {
+    /// Asks whether a tool may run.
+    pub struct RequestPermissionRequest { // PERM-02
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -66,14 +58,15 @@ object! {
     }
 }
 
-/// The outcome of a permission request. PERM-09: an unlisted outcome is not an approval, so it is refused.
+// PERM-09
+/// The outcome of a permission request. An unlisted outcome is not an approval, so it is refused.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum RequestPermissionOutcome {
-    /// The turn was cancelled before the user chose (PERM-08).
-    Cancelled,
-    /// An option was chosen (PERM-04).
-    Selected(SelectedPermissionOutcome),
+    /// The turn was cancelled before the user chose.
+    Cancelled, // PERM-08
+    /// An option was chosen.
+    Selected(SelectedPermissionOutcome), // PERM-04
 }
 
 impl RequestPermissionOutcome {
@@ -122,20 +115,6 @@ impl serde::Serialize for RequestPermissionOutcome {
         }
         map.end()
     }
-}
-
-object! {
-    /// The answer.
-    pub struct RequestPermissionResponse {
-        required {
-            /// The outcome.
-            outcome "outcome": RequestPermissionOutcome [Required],
-        }
-    }
-}
-
-crate::methods! {
-    "session/request_permission": RequestPermissionRequest => RequestPermissionResponse,
 }
 
 #[cfg(test)]

@@ -1,10 +1,16 @@
-//! Plans of the agent (PLAN-01 to PLAN-10).
+//! Plans of the agent.
+
+// PLAN-01 to PLAN-10
 
 use crate::shape::*;
 
+#[path = "../both/plan.rs"]
+mod both;
+pub use both::*;
+
 closed_enum! {
-    /// The priority of an entry (PLAN-06).
-    pub enum PlanEntryPriority {
+    /// The priority of an entry.
+    pub enum PlanEntryPriority { // PLAN-06
         /// High.
         High = "high",
         /// Medium.
@@ -15,8 +21,8 @@ closed_enum! {
 }
 
 closed_enum! {
-    /// The status of an entry (PLAN-06).
-    pub enum PlanEntryStatus {
+    /// The status of an entry.
+    pub enum PlanEntryStatus { // PLAN-06
         /// Not begun.
         Pending = "pending",
         /// Being worked on.
@@ -27,25 +33,11 @@ closed_enum! {
 }
 
 object! {
-    /// One step of a plan.
-    pub struct PlanEntry {
+    /// The session's plan. It lists every entry and replaces the plan before it.
+    pub struct Plan { // PLAN-03, PLAN-04
         required {
-            /// The task.
-            content "content": String [Required],
-            /// The priority.
-            priority "priority": PlanEntryPriority [Required],
-            /// The status.
-            status "status": PlanEntryStatus [Required],
-        }
-    }
-}
-
-object! {
-    /// The session's plan. PLAN-03, PLAN-04: it lists every entry and replaces the plan before it.
-    pub struct Plan {
-        required {
-            /// All entries; malformed ones are skipped (PLAN-10).
-            entries "entries": Vec<PlanEntry> [SkipInvalid],
+            /// All entries; malformed ones are skipped.
+            entries "entries": Vec<PlanEntry> [SkipInvalid], // PLAN-10
         }
     }
 }

@@ -13,54 +13,54 @@ object! {
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
-            /// The user's message (PROMPT-05); a malformed block makes the whole prompt invalid.
-            prompt "prompt": Vec<ContentBlock> [RequiredList],
+            /// The user's message; a malformed block makes the whole prompt invalid.
+            prompt "prompt": Vec<ContentBlock> [RequiredList], // PROMPT-05
         }
         optional {
-            /// An id that the client proposes. Only in an older draft; agents ignore it (MSG-03).
+            /// An id that the client proposes. Only in an older draft; agents ignore it.
             #[cfg(feature = "drafts")]
-            message_id "messageId": Option<MessageId> [LenientText],
+            message_id "messageId": Option<MessageId> [LenientText], // MSG-03
         }
     }
 }
 
 closed_enum! {
-    /// Why a turn ended (PROMPT-08).
-    pub enum StopReason {
+    /// Why a turn ended.
+    pub enum StopReason { // PROMPT-08
         /// The model was done.
         EndTurn = "end_turn",
         /// The model reached its limit of tokens.
         MaxTokens = "max_tokens",
         /// The turn reached its limit of model requests.
         MaxTurnRequests = "max_turn_requests",
-        /// The agent refuses to continue; the prompt is not part of later context (PROMPT-14).
-        Refusal = "refusal",
-        /// The client cancelled the turn (CANCEL-05).
-        Cancelled = "cancelled",
+        /// The agent refuses to continue; the prompt is not part of later context.
+        Refusal = "refusal", // PROMPT-14
+        /// The client cancelled the turn.
+        Cancelled = "cancelled", // CANCEL-05
     }
 }
 
 object! {
-    /// Ends a turn (PROMPT-07).
-    pub struct PromptResponse {
+    /// Ends a turn.
+    pub struct PromptResponse { // PROMPT-07
         required {
             /// Why it ended.
             stop_reason "stopReason": StopReason [Required],
         }
         optional {
-            /// Tokens that the turn used (PROMPT-19).
+            /// Tokens that the turn used.
             #[cfg(feature = "unstable")]
-            usage "usage": Option<Usage> [Lenient],
-            /// The id that the client proposed, if it was taken. Only in an older draft (MSG-07).
+            usage "usage": Option<Usage> [Lenient], // PROMPT-19
+            /// The id that the client proposed, if it was taken. Only in an older draft.
             #[cfg(feature = "drafts")]
-            user_message_id "userMessageId": Option<MessageId> [LenientText],
+            user_message_id "userMessageId": Option<MessageId> [LenientText], // MSG-07
         }
     }
 }
 
 object! {
-    /// Cancels the session's turn (CANCEL-01).
-    pub struct CancelNotification {
+    /// Cancels the session's turn.
+    pub struct CancelNotification { // CANCEL-01
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],

@@ -5,8 +5,8 @@ use crate::shape::*;
 use crate::v1::RequestId;
 
 object! {
-    /// Cancels a request that the sender made (CANCEL-13, CANCEL-21).
-    pub struct CancelRequestNotification {
+    /// Cancels a request that the sender made.
+    pub struct CancelRequestNotification { // CANCEL-13, CANCEL-21
         required {
             /// The request.
             request_id "requestId": RequestId [Required],
@@ -19,9 +19,9 @@ crate::notifications! {
 }
 
 transparent! {
-    /// The code of an error (RPC-15). RPC-16: codes without a name here are valid too.
+    /// The code of an error. Codes without a name here are valid too.
     #[derive(Copy, Eq, Hash)]
-    ErrorCode(i32),
+    ErrorCode(i32), // RPC-15, RPC-16
 }
 
 impl ErrorCode {
@@ -46,13 +46,13 @@ impl ErrorCode {
 }
 
 object! {
-    /// An error, where a message carries one (RPC-03).
-    pub struct Error {
+    /// An error, where a message carries one.
+    pub struct Error { // RPC-03
         required {
             /// The code of the error.
             code "code": ErrorCode [Required],
-            /// A short message (RPC-17).
-            message "message": String [Required],
+            /// A short message.
+            message "message": String [Required], // RPC-17
         }
         optional {
             /// Details of the error.
@@ -63,12 +63,12 @@ object! {
 }
 
 transparent! {
-    /// The params of an extension request, whose method begins with `_` (EXT-05, EXT-06).
-    ExtRequest(Json),
-    /// The result of an extension request (EXT-07).
-    ExtResponse(Json),
-    /// The params of an extension notification (EXT-08).
-    ExtNotification(Json),
+    /// The params of an extension request, whose method begins with `_`.
+    ExtRequest(Json), // EXT-05, EXT-06
+    /// The result of an extension request.
+    ExtResponse(Json), // EXT-07
+    /// The params of an extension notification.
+    ExtNotification(Json), // EXT-08
 }
 
 #[cfg(test)]

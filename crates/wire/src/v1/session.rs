@@ -1,7 +1,9 @@
 //! Beginning and ending sessions: `session/new`, `load`, `resume`, `fork`, `close`.
 //!
-//! Requests are launch data and read strictly (MCP-11, ROOT-10); what answers carry besides the id is display
+//! Requests are launch data and read strictly; what answers carry besides the id is display
 //! data and read leniently.
+
+// MCP-11, ROOT-10
 
 #[cfg(feature = "drafts")]
 use super::SessionModelState;
@@ -11,20 +13,20 @@ use super::{McpServer, SessionConfigOption, SessionId, SessionModeState};
 use crate::shape::*;
 
 object! {
-    /// Begins a session (SESS-33).
-    pub struct NewSessionRequest {
+    /// Begins a session.
+    pub struct NewSessionRequest { // SESS-33
         required {
-            /// The absolute path of the working directory (ROOT-01).
-            cwd "cwd": String [Required],
-            /// MCP servers to connect to (MCP-10).
-            mcp_servers "mcpServers": Vec<McpServer> [NullAsDefault],
+            /// The absolute path of the working directory.
+            cwd "cwd": String [Required], // ROOT-01
+            /// MCP servers to connect to.
+            mcp_servers "mcpServers": Vec<McpServer> [NullAsDefault], // MCP-10
         }
         optional {
-            /// Roots besides `cwd`, absolute; needs the capability (ROOT-08 to ROOT-11).
-            additional_directories "additionalDirectories": Option<Vec<String>> [Optional],
-            /// A system prompt; needs the capability (SYSP-01).
+            /// Roots besides `cwd`, absolute; needs the capability.
+            additional_directories "additionalDirectories": Option<Vec<String>> [Optional], // ROOT-08 to ROOT-11
+            /// A system prompt; needs the capability.
             #[cfg(feature = "unstable")]
-            system_prompt "systemPrompt": Option<SystemPrompt> [Optional],
+            system_prompt "systemPrompt": Option<SystemPrompt> [Optional], // SYSP-01
         }
     }
 }
@@ -33,74 +35,74 @@ object! {
     /// The session has begun.
     pub struct NewSessionResponse {
         required {
-            /// Id of the session (SESS-03, SESS-05).
-            session_id "sessionId": SessionId [Required],
+            /// Id of the session.
+            session_id "sessionId": SessionId [Required], // SESS-03, SESS-05
         }
         optional {
-            /// Modes (MODE-01).
-            modes "modes": Option<SessionModeState> [Lenient],
-            /// Config options (CONF-01).
-            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
-            /// Models; only in older drafts (MODEL-01).
+            /// Modes.
+            modes "modes": Option<SessionModeState> [Lenient], // MODE-01
+            /// Config options.
+            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid], // CONF-01
+            /// Models; only in older drafts.
             #[cfg(feature = "drafts")]
-            models "models": Option<SessionModelState> [Lenient],
+            models "models": Option<SessionModelState> [Lenient], // MODEL-01
         }
     }
 }
 
 object! {
-    /// Loads a session and replays its conversation (SESS-10, SESS-11).
-    pub struct LoadSessionRequest {
+    /// Loads a session and replays its conversation.
+    pub struct LoadSessionRequest { // SESS-10, SESS-11
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
-            /// The absolute path of the working directory (ROOT-01, ROOT-20).
-            cwd "cwd": String [Required],
-            /// MCP servers to connect to (MCP-10).
-            mcp_servers "mcpServers": Vec<McpServer> [NullAsDefault],
+            /// The absolute path of the working directory.
+            cwd "cwd": String [Required], // ROOT-01, ROOT-20
+            /// MCP servers to connect to.
+            mcp_servers "mcpServers": Vec<McpServer> [NullAsDefault], // MCP-10
         }
         optional {
-            /// Roots besides `cwd`, the full list (ROOT-12, ROOT-13).
-            additional_directories "additionalDirectories": Option<Vec<String>> [Optional],
-            /// The system prompt once more (SYSP-04).
+            /// Roots besides `cwd`, the full list.
+            additional_directories "additionalDirectories": Option<Vec<String>> [Optional], // ROOT-12, ROOT-13
+            /// The system prompt once more.
             #[cfg(feature = "unstable")]
-            system_prompt "systemPrompt": Option<SystemPrompt> [Optional],
+            system_prompt "systemPrompt": Option<SystemPrompt> [Optional], // SYSP-04
         }
     }
 }
 
 object! {
-    /// The conversation is replayed (SESS-12, SESS-13).
-    pub struct LoadSessionResponse [nullable] {
+    /// The conversation is replayed.
+    pub struct LoadSessionResponse [nullable] { // SESS-12, SESS-13
         optional {
-            /// Modes (SESS-14).
-            modes "modes": Option<SessionModeState> [Lenient],
-            /// Config options (SESS-14).
-            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
-            /// Models; only in older drafts (MODEL-01).
+            /// Modes.
+            modes "modes": Option<SessionModeState> [Lenient], // SESS-14
+            /// Config options.
+            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid], // SESS-14
+            /// Models; only in older drafts.
             #[cfg(feature = "drafts")]
-            models "models": Option<SessionModelState> [Lenient],
+            models "models": Option<SessionModelState> [Lenient], // MODEL-01
         }
     }
 }
 
 object! {
-    /// Resumes a session without a replay (SESS-22, SESS-23).
-    pub struct ResumeSessionRequest {
+    /// Resumes a session without a replay.
+    pub struct ResumeSessionRequest { // SESS-22, SESS-23
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
-            /// The absolute path of the working directory (ROOT-01, ROOT-20).
-            cwd "cwd": String [Required],
+            /// The absolute path of the working directory.
+            cwd "cwd": String [Required], // ROOT-01, ROOT-20
         }
         optional {
-            /// Roots besides `cwd`, the full list (ROOT-12, ROOT-13).
-            additional_directories "additionalDirectories": Option<Vec<String>> [Optional],
+            /// Roots besides `cwd`, the full list.
+            additional_directories "additionalDirectories": Option<Vec<String>> [Optional], // ROOT-12, ROOT-13
             /// MCP servers to connect to.
             mcp_servers "mcpServers": Option<Vec<McpServer>> [Optional],
-            /// The system prompt once more (SYSP-04).
+            /// The system prompt once more.
             #[cfg(feature = "unstable")]
-            system_prompt "systemPrompt": Option<SystemPrompt> [Optional],
+            system_prompt "systemPrompt": Option<SystemPrompt> [Optional], // SYSP-04
         }
     }
 }
@@ -109,20 +111,20 @@ object! {
     /// The session is resumed.
     pub struct ResumeSessionResponse [nullable] {
         optional {
-            /// Modes (SESS-24).
-            modes "modes": Option<SessionModeState> [Lenient],
-            /// Config options (SESS-24).
-            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
-            /// Models; only in older drafts (MODEL-01).
+            /// Modes.
+            modes "modes": Option<SessionModeState> [Lenient], // SESS-24
+            /// Config options.
+            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid], // SESS-24
+            /// Models; only in older drafts.
             #[cfg(feature = "drafts")]
-            models "models": Option<SessionModelState> [Lenient],
+            models "models": Option<SessionModelState> [Lenient], // MODEL-01
         }
     }
 }
 
 object! {
-    /// Cancels the work of a session and frees its resources (SESS-27, SESS-34).
-    pub struct CloseSessionRequest {
+    /// Cancels the work of a session and frees its resources.
+    pub struct CloseSessionRequest { // SESS-27, SESS-34
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -132,13 +134,13 @@ object! {
 
 empty_objects! {
     [nullable]
-    /// The session is closed (SESS-29).
-    CloseSessionResponse,
+    /// The session is closed.
+    CloseSessionResponse, // SESS-29
 }
 
 object! {
-    /// The `data` of error -32002 for a session (SESS-19, SESS-30).
-    pub struct SessionNotFoundErrorData {
+    /// The `data` of error -32002 for a session.
+    pub struct SessionNotFoundErrorData { // SESS-19, SESS-30
         required {
             /// The session that does not exist.
             session_id "sessionId": SessionId [Required],

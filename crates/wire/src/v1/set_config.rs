@@ -6,21 +6,9 @@ use serde::ser::SerializeMap;
 use super::{SessionConfigId, SessionConfigOption, SessionConfigValueId, SessionId};
 use crate::shape::*;
 
-flattened! {
-    /// Changes an option, at any time (CONF-14, CONF-17).
-    pub struct SetSessionConfigOptionRequest {
-        required {
-            /// The session.
-            session_id "sessionId": SessionId [Required],
-            /// The option.
-            config_id "configId": SessionConfigId [Required],
-        }
-        unions {
-            /// Its new value; the type of a switch is a member of the request.
-            value: SessionConfigOptionValue,
-        }
-    }
-}
+#[path = "../both/set_config.rs"]
+mod both;
+pub use both::*;
 
 /// The new value of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,12 +18,6 @@ pub enum SessionConfigOptionValue {
     ValueId(SessionConfigValueId),
     /// For a switch.
     Boolean(bool),
-}
-
-impl From<bool> for SessionConfigOptionValue {
-    fn from(value: bool) -> Self {
-        SessionConfigOptionValue::Boolean(value)
-    }
 }
 
 impl From<SessionConfigValueId> for SessionConfigOptionValue {
@@ -75,8 +57,8 @@ impl ToMap for SessionConfigOptionValue {
 }
 
 object! {
-    /// The option is changed; lists all options afterwards (CONF-13).
-    pub struct SetSessionConfigOptionResponse {
+    /// The option is changed; lists all options afterwards.
+    pub struct SetSessionConfigOptionResponse { // CONF-13
         required {
             /// All options.
             config_options "configOptions": Vec<SessionConfigOption> [SkipInvalid],
@@ -85,17 +67,13 @@ object! {
 }
 
 object! {
-    /// The agent changed options itself (CONF-16).
-    pub struct ConfigOptionUpdate {
+    /// The agent changed options itself.
+    pub struct ConfigOptionUpdate { // CONF-16
         required {
             /// All options.
             config_options "configOptions": Vec<SessionConfigOption> [SkipInvalid],
         }
     }
-}
-
-crate::methods! {
-    "session/set_config_option": SetSessionConfigOptionRequest => SetSessionConfigOptionResponse,
 }
 
 #[cfg(test)]

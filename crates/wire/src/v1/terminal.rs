@@ -1,11 +1,13 @@
-//! Terminals of the client: `terminal/*` (TERM-01 to TERM-21).
+//! Terminals of the client: `terminal/*`.
+
+// TERM-01 to TERM-21
 
 use crate::shape::*;
 use crate::v1::{EnvVariable, SessionId, TerminalId};
 
 object! {
-    /// Starts a command (TERM-04, TERM-14). All members are launch data and read strictly.
-    pub struct CreateTerminalRequest {
+    /// Starts a command. All members are launch data and read strictly.
+    pub struct CreateTerminalRequest { // TERM-04, TERM-14
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -15,12 +17,12 @@ object! {
         optional {
             /// Its arguments.
             args "args": Option<Vec<String>> [Optional],
-            /// Variables to add to the environment (TERM-15).
-            env "env": Option<Vec<EnvVariable>> [Optional],
-            /// The absolute working directory; by default the session's (TERM-13).
-            cwd "cwd": Option<String> [Optional],
-            /// Maximum bytes of output to keep; older output is dropped first (TERM-06).
-            output_byte_limit "outputByteLimit": Option<u64> [Optional],
+            /// Variables to add to the environment.
+            env "env": Option<Vec<EnvVariable>> [Optional], // TERM-15
+            /// The absolute working directory; by default the session's.
+            cwd "cwd": Option<String> [Optional], // TERM-13
+            /// Maximum bytes of output to keep; older output is dropped first.
+            output_byte_limit "outputByteLimit": Option<u64> [Optional], // TERM-06
         }
     }
 }
@@ -36,8 +38,8 @@ object! {
 }
 
 object! {
-    /// Requests the output so far (TERM-08).
-    pub struct TerminalOutputRequest {
+    /// Requests the output so far.
+    pub struct TerminalOutputRequest { // TERM-08
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -48,8 +50,8 @@ object! {
 }
 
 object! {
-    /// The exit status of a command (TERM-16).
-    pub struct TerminalExitStatus {
+    /// The exit status of a command.
+    pub struct TerminalExitStatus { // TERM-16
         optional {
             /// Its exit code, if it exited.
             exit_code "exitCode": Option<u32> [Lenient],
@@ -63,10 +65,10 @@ object! {
     /// The output so far.
     pub struct TerminalOutputResponse {
         required {
-            /// Both streams, merged (TERM-19).
-            output "output": String [Required],
-            /// Whether older output was dropped (TERM-06).
-            truncated "truncated": bool [Required],
+            /// Both streams, merged.
+            output "output": String [Required], // TERM-19
+            /// Whether older output was dropped.
+            truncated "truncated": bool [Required], // TERM-06
         }
         optional {
             /// The exit status, if the command ended.
@@ -76,8 +78,8 @@ object! {
 }
 
 object! {
-    /// Waits for the command to end (TERM-09).
-    pub struct WaitForTerminalExitRequest {
+    /// Waits for the command to end.
+    pub struct WaitForTerminalExitRequest { // TERM-09
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -88,8 +90,8 @@ object! {
 }
 
 object! {
-    /// The exit status of the command (TERM-09, TERM-16).
-    pub struct WaitForTerminalExitResponse [nullable] {
+    /// The exit status of the command.
+    pub struct WaitForTerminalExitResponse [nullable] { // TERM-09, TERM-16
         optional {
             /// Its exit code, if it exited.
             exit_code "exitCode": Option<u32> [Lenient],
@@ -112,8 +114,8 @@ impl From<WaitForTerminalExitResponse> for TerminalExitStatus {
 }
 
 object! {
-    /// Ends the command; the terminal stays (TERM-10).
-    pub struct KillTerminalRequest {
+    /// Ends the command; the terminal stays.
+    pub struct KillTerminalRequest { // TERM-10
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -130,8 +132,8 @@ empty_objects! {
 }
 
 object! {
-    /// Ends the command and releases the terminal (TERM-05, TERM-11).
-    pub struct ReleaseTerminalRequest {
+    /// Ends the command and releases the terminal.
+    pub struct ReleaseTerminalRequest { // TERM-05, TERM-11
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],

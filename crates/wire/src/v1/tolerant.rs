@@ -9,11 +9,13 @@
 //! | `initialize`, `proxy/initialize` | a `protocolVersion` in quotes is read as a number |
 //! | `session/new`, `session/load` | absent `mcpServers` are an empty list |
 //! | `session/new`, `load`, `resume`, `fork` | absent `args` and `env` of a stdio server are empty lists |
-//! | `session/prompt` | a string becomes one text block (PROMPT-05) |
-//! | `session/set_mode` | `mode` is read as `modeId` (MODE-05) |
+//! | `session/prompt` | a string becomes one text block |
+//! | `session/set_mode` | `mode` is read as `modeId` |
 //! | `session/set_config_option` | a boolean `value` needs no `type` |
-//! | `session/update` | in a `current_mode_update`, `modeId` is read as `currentModeId` (MODE-07) |
+//! | `session/update` | in a `current_mode_update`, `modeId` is read as `currentModeId` |
 //! | `providers/set`, `providers/disable`, result of `providers/list` | `id` is read as `providerId` |
+
+// PROMPT-05, MODE-05, MODE-07
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;

@@ -1,12 +1,18 @@
-//! Tool calls, as the client shows them (TOOL-01 to TOOL-22).
+//! Tool calls, as the client shows them.
+
+// TOOL-01 to TOOL-22
 
 use crate::Json;
 use crate::shape::*;
 use crate::v1::{ContentBlock, TerminalId, ToolCallId};
 
+#[path = "../both/tool_call.rs"]
+mod both;
+pub use both::*;
+
 closed_enum! {
-    /// The kind of a tool, for icons. TOOL-12: unlisted kinds count as `Other`.
-    pub enum ToolKind {
+    /// The kind of a tool, for icons. Unlisted kinds count as `Other`.
+    pub enum ToolKind { // TOOL-12
         /// Reads files or data.
         Read = "read",
         /// Changes files or content.
@@ -31,9 +37,9 @@ closed_enum! {
 }
 
 closed_enum! {
-    /// The status of a tool call (TOOL-11). Version 1 has no status for cancelled calls; an unlisted status is read
+    /// The status of a tool call. Version 1 has no status for cancelled calls; an unlisted status is read
     /// as absent.
-    pub enum ToolCallStatus {
+    pub enum ToolCallStatus { // TOOL-11
         /// Not started: its input is still streaming, or it waits for permission.
         Pending = "pending",
         /// Running.
@@ -46,8 +52,8 @@ closed_enum! {
 }
 
 object! {
-    /// A location in a file that a tool call works on, so that clients can follow along (TOOL-18).
-    pub struct ToolCallLocation {
+    /// A location in a file that a tool call works on, so that clients can follow along.
+    pub struct ToolCallLocation { // TOOL-18
         required {
             /// The absolute path.
             path "path": String [Required],
@@ -60,18 +66,8 @@ object! {
 }
 
 object! {
-    /// A content block inside a tool call.
-    pub struct Content {
-        required {
-            /// The block.
-            content "content": ContentBlock [Required],
-        }
-    }
-}
-
-object! {
-    /// A change of one file (TOOL-15).
-    pub struct Diff {
+    /// A change of one file.
+    pub struct Diff { // TOOL-15
         required {
             /// The absolute path.
             path "path": String [Required],
@@ -86,8 +82,8 @@ object! {
 }
 
 object! {
-    /// A terminal whose output is shown inside the tool call (TOOL-16).
-    pub struct Terminal {
+    /// A terminal whose output is shown inside the tool call.
+    pub struct Terminal { // TOOL-16
         required {
             /// The terminal.
             terminal_id "terminalId": TerminalId [Required],
@@ -96,8 +92,8 @@ object! {
 }
 
 tagged! {
-    /// Content that a tool call produced. TOOL-14: a bare content block is invalid.
-    pub enum ToolCallContent by "type" {
+    /// Content that a tool call produced. A bare content block is invalid.
+    pub enum ToolCallContent by "type" { // TOOL-14
         /// A content block.
         Content(Content) = "content",
         /// A change of a file.
@@ -107,56 +103,38 @@ tagged! {
     }
 }
 
-impl From<ContentBlock> for ToolCallContent {
-    fn from(block: ContentBlock) -> Self {
-        ToolCallContent::Content(Content::new(block))
-    }
-}
-
-impl From<&str> for ToolCallContent {
-    fn from(text: &str) -> Self {
-        ContentBlock::from(text).into()
-    }
-}
-
-impl From<String> for ToolCallContent {
-    fn from(text: String) -> Self {
-        ContentBlock::from(text).into()
-    }
-}
-
 object! {
-    /// A new tool call (TOOL-01, TOOL-03).
-    pub struct ToolCall {
+    /// A new tool call.
+    pub struct ToolCall { // TOOL-01, TOOL-03
         required {
-            /// Id of the call, unique in its session (TOOL-02).
-            tool_call_id "toolCallId": ToolCallId [Required],
+            /// Id of the call, unique in its session.
+            tool_call_id "toolCallId": ToolCallId [Required], // TOOL-02
             /// A title to show.
             title "title": String [Required],
         }
         optional {
-            /// The name of the tool (TOOL-20).
-            name "name": Option<String> [LenientText],
-            /// The kind of tool; absent means [`ToolKind::Other`] (TOOL-04).
-            kind "kind": Option<ToolKind> [Lenient],
-            /// The status; absent means [`ToolCallStatus::Pending`] (TOOL-04).
-            status "status": Option<ToolCallStatus> [Lenient],
+            /// The name of the tool.
+            name "name": Option<String> [LenientText], // TOOL-20
+            /// The kind of tool; absent means [`ToolKind::Other`].
+            kind "kind": Option<ToolKind> [Lenient], // TOOL-04
+            /// The status; absent means [`ToolCallStatus::Pending`].
+            status "status": Option<ToolCallStatus> [Lenient], // TOOL-04
             /// The content that it produced.
             content "content": Option<Vec<ToolCallContent>> [SkipInvalid],
             /// The files it works on.
             locations "locations": Option<Vec<ToolCallLocation>> [SkipInvalid],
-            /// The tool's input as the model wrote it: any JSON (TOOL-19).
-            raw_input "rawInput": Option<Json> [AnyJson],
-            /// The tool's output as it came: any JSON (TOOL-19).
-            raw_output "rawOutput": Option<Json> [AnyJson],
+            /// The tool's input as the model wrote it: any JSON.
+            raw_input "rawInput": Option<Json> [AnyJson], // TOOL-19
+            /// The tool's output as it came: any JSON.
+            raw_output "rawOutput": Option<Json> [AnyJson], // TOOL-19
         }
     }
 }
 
 object! {
-    /// A change of a tool call. TOOL-05, TOOL-06, TOOL-07: absent or `null` members stay; lists are
+    /// A change of a tool call. Absent or `null` members stay; lists are
     /// replaced whole.
-    pub struct ToolCallUpdate {
+    pub struct ToolCallUpdate { // TOOL-05, TOOL-06, TOOL-07
         required {
             /// The call.
             tool_call_id "toolCallId": ToolCallId [Required],

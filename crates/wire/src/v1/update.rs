@@ -17,15 +17,15 @@ object! {
             content "content": ContentBlock [Required],
         }
         optional {
-            /// The message it belongs to (MSG-01). MSG-04: without ids a change of kind begins a new message.
-            message_id "messageId": Option<MessageId> [LenientText],
+            /// The message it belongs to. Without ids a change of kind begins a new message.
+            message_id "messageId": Option<MessageId> [LenientText], // MSG-01, MSG-04
         }
     }
 }
 
 object! {
-    /// The session's mode is another one now (MODE-07).
-    pub struct CurrentModeUpdate {
+    /// The session's mode is another one now.
+    pub struct CurrentModeUpdate { // MODE-07
         required {
             /// The mode.
             current_mode_id "currentModeId": SessionModeId [Required],
@@ -34,8 +34,8 @@ object! {
 }
 
 object! {
-    /// Changes the title or time of a session (LIST-12): absent members stay, `null` clears.
-    pub struct SessionInfoUpdate {
+    /// Changes the title or time of a session: absent members stay, `null` clears.
+    pub struct SessionInfoUpdate { // LIST-12
         optional {
             /// Its title.
             title "title": Patch<String> [PatchLenient],
@@ -46,9 +46,9 @@ object! {
 }
 
 tagged! {
-    /// One update of a session. PROMPT-16: unlisted kinds are kept as
+    /// One update of a session. Unlisted kinds are kept as
     /// [`Other`](SessionUpdate::Other), so that one of them never ends a session.
-    pub enum SessionUpdate by "sessionUpdate" [no_from] {
+    pub enum SessionUpdate by "sessionUpdate" [no_from] { // PROMPT-16
         /// A chunk of the user's message; sent when a session is replayed.
         UserMessageChunk(ContentChunk) = "user_message_chunk",
         /// A chunk of the agent's message.
@@ -135,8 +135,8 @@ impl SessionUpdate {
 }
 
 object! {
-    /// Reports an update of a session (PROMPT-12).
-    pub struct SessionNotification {
+    /// Reports an update of a session.
+    pub struct SessionNotification { // PROMPT-12
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -148,6 +148,15 @@ object! {
 
 crate::notifications! {
     "session/update": SessionNotification,
+}
+
+impl SessionUpdate {
+    /// Reads the params of `session/update` in their usual form: without whitespace, the session id first. Returns `None` for
+    /// any other form, which `serde_json` has to read.
+    #[doc(hidden)]
+    pub fn read_params(params: &str) -> Option<(std::borrow::Cow<'_, str>, Self)> {
+        crate::UpdateParams::open(params)?.read()
+    }
 }
 
 #[cfg(test)]

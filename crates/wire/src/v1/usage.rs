@@ -1,11 +1,13 @@
-//! Usage of tokens, context window and money (MSG-05, PROMPT-19).
+//! Usage of tokens, context window and money.
+
+// MSG-05, PROMPT-19
 
 use crate::shape::*;
 
 #[cfg(feature = "unstable")]
 object! {
-    /// Tokens counted over a turn or a session (PROMPT-19).
-    pub struct Usage {
+    /// Tokens counted over a turn or a session.
+    pub struct Usage { // PROMPT-19
         required {
             /// All tokens.
             total_tokens "totalTokens": u64 [Required],
@@ -38,8 +40,8 @@ object! {
 }
 
 object! {
-    /// How full the context window is (MSG-05).
-    pub struct UsageUpdate {
+    /// How full the context window is.
+    pub struct UsageUpdate { // MSG-05
         required {
             /// Tokens in the window.
             used "used": u64 [Required],

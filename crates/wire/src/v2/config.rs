@@ -2,12 +2,12 @@
 
 pub use crate::v1::{SessionConfigBoolean, SessionConfigOptionCategory, SessionConfigSelectOption};
 
-use serde::de::{Deserialize, Deserializer, Error};
-use serde::ser::{Serialize, Serializer};
-
-use crate::Json;
 use crate::shape::*;
 use crate::v2::{SessionConfigGroupId, SessionConfigId, SessionConfigValueId};
+
+#[path = "../both/config.rs"]
+mod both;
+pub use both::*;
 
 tagged! {
     /// The kind of option.
@@ -64,19 +64,6 @@ impl SessionConfigOption {
 }
 
 object! {
-    /// A choice among values.
-    pub struct SessionConfigSelect {
-        required {
-            /// The current value.
-            current_value "currentValue": SessionConfigValueId [Required],
-            /// The values to choose from, at least one.
-            options "options": SessionConfigSelectOptions [Required],
-        }
-        no_meta!
-    }
-}
-
-object! {
     /// Values under a heading.
     pub struct SessionConfigSelectGroup {
         required {
@@ -86,62 +73,6 @@ object! {
             name "name": String [Required],
             /// The values, at least one.
             options "options": Vec<SessionConfigSelectOption> [SkipInvalid],
-        }
-    }
-}
-
-/// The values to choose from, flat or in groups.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum SessionConfigSelectOptions {
-    /// A flat list.
-    Ungrouped(Vec<SessionConfigSelectOption>),
-    /// Lists under headings.
-    Grouped(Vec<SessionConfigSelectGroup>),
-}
-
-impl SessionConfigSelectOptions {
-    /// Returns all values of all groups.
-    pub fn iter(&self) -> impl Iterator<Item = &SessionConfigSelectOption> {
-        let (flat, groups): (&[_], &[SessionConfigSelectGroup]) = match self {
-            SessionConfigSelectOptions::Ungrouped(options) => (options, &[]),
-            SessionConfigSelectOptions::Grouped(groups) => (&[], groups),
-        };
-        flat.iter().chain(groups.iter().flat_map(|group| &group.options))
-    }
-}
-
-impl From<Vec<SessionConfigSelectOption>> for SessionConfigSelectOptions {
-    fn from(options: Vec<SessionConfigSelectOption>) -> Self {
-        SessionConfigSelectOptions::Ungrouped(options)
-    }
-}
-
-impl From<Vec<SessionConfigSelectGroup>> for SessionConfigSelectOptions {
-    fn from(groups: Vec<SessionConfigSelectGroup>) -> Self {
-        SessionConfigSelectOptions::Grouped(groups)
-    }
-}
-
-impl<'de> Deserialize<'de> for SessionConfigSelectOptions {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // CONF-20: one entry that is neither a value nor a group refuses the option, as in version 1.
-        let list = Json::deserialize(deserializer)?;
-        let flat = match list.parse() {
-            Ok(options) => return Ok(SessionConfigSelectOptions::Ungrouped(options)),
-            Err(error) => error,
-        };
-        list.parse().map(SessionConfigSelectOptions::Grouped).map_err(|grouped| {
-            D::Error::custom(format_args!("neither values ({flat}) nor groups of values ({grouped})"))
-        })
-    }
-}
-
-impl Serialize for SessionConfigSelectOptions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            SessionConfigSelectOptions::Ungrouped(options) => options.serialize(serializer),
-            SessionConfigSelectOptions::Grouped(groups) => groups.serialize(serializer),
         }
     }
 }

@@ -4,6 +4,10 @@ pub use crate::v1::{BlobResourceContents, EmbeddedResourceResource, TextResource
 
 use crate::shape::*;
 
+#[path = "../both/content.rs"]
+mod both;
+pub use both::*;
+
 open_enum! {
     /// An audience of content.
     pub enum Role {
@@ -11,68 +15,6 @@ open_enum! {
         Assistant = "assistant",
         /// The user.
         User = "user",
-    }
-}
-
-object! {
-    /// Hints about how to use a piece of content; receivers may ignore them.
-    pub struct Annotations {
-        optional {
-            /// The intended audience.
-            audience "audience": Option<Vec<Role>> [SkipInvalid],
-            /// When the content was last changed, as ISO 8601 text.
-            last_modified "lastModified": Option<String> [LenientText],
-            /// How much it matters, from 0 (optional) to 1 (essential).
-            priority "priority": Option<f64> [Lenient],
-        }
-    }
-}
-
-object! {
-    /// Text, plain or Markdown.
-    pub struct TextContent {
-        required {
-            /// The text.
-            text "text": String [Required],
-        }
-        optional {
-            /// Hints for the receiver.
-            annotations "annotations": Option<Box<Annotations>> [Lenient],
-        }
-    }
-}
-
-object! {
-    /// An image.
-    pub struct ImageContent {
-        required {
-            /// The bytes, as base64.
-            data "data": String [Required],
-            /// The media type, such as `image/png`.
-            mime_type "mimeType": String [Required],
-        }
-        optional {
-            /// Where the image comes from.
-            uri "uri": Option<String> [LenientText],
-            /// Hints for the receiver.
-            annotations "annotations": Option<Box<Annotations>> [Lenient],
-        }
-    }
-}
-
-object! {
-    /// Sound.
-    pub struct AudioContent {
-        required {
-            /// The bytes, as base64.
-            data "data": String [Required],
-            /// The media type, such as `audio/wav`.
-            mime_type "mimeType": String [Required],
-        }
-        optional {
-            /// Hints for the receiver.
-            annotations "annotations": Option<Box<Annotations>> [Lenient],
-        }
     }
 }
 
@@ -130,20 +72,6 @@ object! {
     }
 }
 
-object! {
-    /// A resource that travels with the message.
-    pub struct EmbeddedResource {
-        required {
-            /// The resource.
-            resource "resource": EmbeddedResourceResource [Required],
-        }
-        optional {
-            /// Hints for the receiver.
-            annotations "annotations": Option<Box<Annotations>> [Lenient],
-        }
-    }
-}
-
 tagged! {
     /// One block of content. All but text is boxed: nearly every block is text, and blocks are moved about a lot.
     pub enum ContentBlock by "type" {
@@ -159,41 +87,6 @@ tagged! {
         Resource(Box<EmbeddedResource>) = "resource",
     }
     other Other
-}
-
-/// Boxes large payloads.
-macro_rules! from_boxed {
-    ($($variant:ident($ty:ty)),+) => {
-        $(impl From<$ty> for ContentBlock {
-            fn from(block: $ty) -> Self {
-                ContentBlock::$variant(Box::new(block))
-            }
-        })+
-    };
-}
-
-from_boxed!(Image(ImageContent), Audio(AudioContent), ResourceLink(ResourceLink), Resource(EmbeddedResource));
-
-impl From<&str> for ContentBlock {
-    fn from(text: &str) -> Self {
-        ContentBlock::Text(TextContent::new(text))
-    }
-}
-
-impl From<String> for ContentBlock {
-    fn from(text: String) -> Self {
-        ContentBlock::Text(TextContent::new(text))
-    }
-}
-
-impl ContentBlock {
-    /// The text of a text block.
-    pub fn as_text(&self) -> Option<&str> {
-        match self {
-            ContentBlock::Text(block) => Some(&block.text),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,83 +2,19 @@
 
 pub use crate::v1::{CompleteElicitationNotification, ElicitationSessionScope};
 
-use serde::de::{Error, MapAccess};
+use serde::de::MapAccess;
 use serde::ser::SerializeMap;
 
+use crate::Unknown;
 use crate::shape::tagged::Tagged;
 use crate::shape::*;
 use crate::v2::{
     ElicitationContentValue, ElicitationId, ElicitationSchema, Fields, RequestId, SessionId, ToolCallId,
 };
-use crate::{Json, Unknown};
 
-object! {
-    /// The question belongs to an open request of the client, outside of any session.
-    pub struct ElicitationRequestScope {
-        required {
-            /// The request.
-            request_id "requestId": RequestId [Required],
-        }
-        no_meta!
-    }
-}
-
-/// The session or request that a question belongs to.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum ElicitationScope {
-    /// A session.
-    Session(ElicitationSessionScope),
-    /// A request.
-    Request(ElicitationRequestScope),
-}
-
-impl Flat for ElicitationScope {
-    /// A session takes precedence over a request.
-    fn take<E: Error>(members: &mut Members<'_>) -> Result<Self, E> {
-        if let Some(session_id) = members.take::<LenientText, Option<SessionId>, E>("sessionId")? {
-            let tool_call_id = members.take::<LenientText, Option<ToolCallId>, E>("toolCallId")?;
-            return Ok(ElicitationSessionScope { session_id, tool_call_id }.into());
-        }
-        let id = members.take::<AnyJson, Option<Json>, E>("requestId")?;
-        let id = id.ok_or_else(|| E::custom("an elicitation needs `sessionId` or `requestId`"))?;
-        let request_id = id.parse().map_err(E::custom)?;
-        Ok(ElicitationRequestScope { request_id }.into())
-    }
-}
-
-impl ToMap for ElicitationScope {
-    fn to_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        match self {
-            ElicitationScope::Session(scope) => scope.to_map(map),
-            ElicitationScope::Request(scope) => scope.to_map(map),
-        }
-    }
-}
-
-impl From<ElicitationSessionScope> for ElicitationScope {
-    fn from(scope: ElicitationSessionScope) -> Self {
-        ElicitationScope::Session(scope)
-    }
-}
-
-impl From<ElicitationRequestScope> for ElicitationScope {
-    fn from(scope: ElicitationRequestScope) -> Self {
-        ElicitationScope::Request(scope)
-    }
-}
-
-impl From<SessionId> for ElicitationScope {
-    fn from(session_id: SessionId) -> Self {
-        ElicitationSessionScope::new(session_id).into()
-    }
-}
-
-impl From<RequestId> for ElicitationScope {
-    fn from(request_id: RequestId) -> Self {
-        ElicitationRequestScope::new(request_id).into()
-    }
-}
+#[path = "../both/elicitation.rs"]
+mod both;
+pub use both::*;
 
 object! {
     /// A form to fill in; never for secrets.
@@ -131,17 +67,6 @@ flattened! {
     }
 }
 
-object! {
-    /// The user accepts.
-    pub struct ElicitationAcceptAction {
-        optional {
-            /// The values of the form.
-            content "content": Option<Fields<ElicitationContentValue>> [Optional],
-        }
-        no_meta!
-    }
-}
-
 /// The user's response to a question. An unlisted action does not count as acceptance.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -154,12 +79,6 @@ pub enum ElicitationAction {
     Cancel,
     /// An unlisted action, kept unchanged.
     Other(Unknown),
-}
-
-impl From<ElicitationAcceptAction> for ElicitationAction {
-    fn from(accept: ElicitationAcceptAction) -> Self {
-        ElicitationAction::Accept(accept)
-    }
 }
 
 impl Tagged for ElicitationAction {
@@ -196,13 +115,6 @@ flattened! {
             /// The user's action; the members are flattened into the object.
             action: ElicitationAction,
         }
-    }
-}
-
-impl CreateElicitationResponse {
-    /// The user accepts, with the values of the form.
-    pub fn accept(content: impl Into<Fields<ElicitationContentValue>>) -> Self {
-        Self::new(ElicitationAcceptAction { content: Some(content.into()) })
     }
 }
 

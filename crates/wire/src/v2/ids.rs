@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 
+pub use crate::v1::plan_id::PlanId;
 pub use crate::v1::{
     AuthMethodId, CompactionId, ElicitationId, MessageId, PermissionOptionId, SessionConfigGroupId,
     SessionConfigId, SessionConfigValueId, SessionId, ToolCallId,
@@ -13,8 +14,6 @@ pub use crate::v1::{
 use crate::shape::*;
 
 ids! {
-    /// Id of a plan, unique in its session.
-    PlanId,
     /// Id of a terminal, assigned by the agent.
     TerminalId,
 }

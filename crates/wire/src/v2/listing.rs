@@ -7,21 +7,9 @@ pub use crate::v1::{DeleteSessionRequest, DeleteSessionResponse};
 use crate::shape::*;
 use crate::v2::SessionId;
 
-object! {
-    /// Lists sessions.
-    pub struct ListSessionsRequest [nullable] {
-        optional {
-            /// Only sessions of this directory.
-            cwd "cwd": Option<String> [Optional],
-            // V2-45
-            /// Where the last page ended; opaque. An empty cursor is a cursor.
-            cursor "cursor": Option<String> [Optional],
-            /// Whether archived ones are listed.
-            #[cfg(feature = "unstable")]
-            archived "archived": Option<SessionArchiveFilter> [Optional],
-        }
-    }
-}
+#[path = "../both/listing.rs"]
+mod both;
+pub use both::*;
 
 object! {
     /// A page of sessions.

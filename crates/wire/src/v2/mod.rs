@@ -10,7 +10,8 @@
 //! - Capabilities are objects: present means yes.
 //!
 //! Types that read and write the same JSON in both versions are those of version 1, exported again; formats that only
-//! annotate a string, such as URIs, make no difference.
+//! annotate a string, such as URIs, make no difference. Where only the types of members differ, both versions compile the
+//! same table, from `both/`.
 //!
 //! The feature `unstable` adds the types and fields that the specification marks as unstable. There are no drafts.
 

@@ -5,6 +5,10 @@ pub use crate::v1::SelectedPermissionOutcome;
 use crate::shape::*;
 use crate::v2::{PermissionOptionId, SessionId, TerminalId, ToolCallId, ToolCallUpdate};
 
+#[path = "../both/permission.rs"]
+mod both;
+pub use both::*;
+
 open_enum! {
     /// The meaning of an option: a hint for icons and order; the choice is the option's id.
     pub enum PermissionOptionKind {
@@ -23,21 +27,6 @@ impl PermissionOptionKind {
     /// Whether choosing it allows the operation; an unlisted kind does not say so.
     pub fn allows(&self) -> bool {
         matches!(self, PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways)
-    }
-}
-
-object! {
-    // V2-24
-    /// An option that the user can choose.
-    pub struct PermissionOption {
-        required {
-            /// Id of the option, unique in the request.
-            option_id "optionId": PermissionOptionId [Required],
-            /// The text to show.
-            name "name": String [Required],
-            /// The meaning of the option.
-            kind "kind": PermissionOptionKind [Required],
-        }
     }
 }
 
@@ -134,20 +123,6 @@ impl RequestPermissionOutcome {
     pub fn selected(option_id: impl Into<PermissionOptionId>) -> Self {
         RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option_id))
     }
-}
-
-object! {
-    /// The answer.
-    pub struct RequestPermissionResponse {
-        required {
-            /// The outcome.
-            outcome "outcome": RequestPermissionOutcome [Required],
-        }
-    }
-}
-
-crate::methods! {
-    "session/request_permission": RequestPermissionRequest => RequestPermissionResponse,
 }
 
 #[cfg(test)]

@@ -5,6 +5,10 @@ use crate::v2::PlanId;
 #[cfg(feature = "unstable")]
 use crate::v2::{PlanFile, PlanMarkdown};
 
+#[path = "../both/plan.rs"]
+mod both;
+pub use both::*;
+
 open_enum! {
     /// The priority of an entry.
     pub enum PlanEntryPriority {
@@ -28,20 +32,6 @@ open_enum! {
         Completed = "completed",
         /// Given up.
         Cancelled = "cancelled",
-    }
-}
-
-object! {
-    /// One step of a plan.
-    pub struct PlanEntry {
-        required {
-            /// The task.
-            content "content": String [Required],
-            /// The priority.
-            priority "priority": PlanEntryPriority [Required],
-            /// The status.
-            status "status": PlanEntryStatus [Required],
-        }
     }
 }
 

@@ -8,6 +8,10 @@ use crate::shape::*;
 use crate::v2::{SessionConfigId, SessionConfigOption, SessionConfigValueId, SessionId};
 use crate::{Json, Unknown};
 
+#[path = "../both/set_config.rs"]
+mod both;
+pub use both::*;
+
 // V2-40
 /// The new value of an option. The type is always named.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,12 +23,6 @@ pub enum SessionConfigOptionValue {
     Boolean(bool),
     /// A value of an unlisted type, kept unchanged. Agents refuse it.
     Other(Unknown),
-}
-
-impl From<bool> for SessionConfigOptionValue {
-    fn from(value: bool) -> Self {
-        SessionConfigOptionValue::Boolean(value)
-    }
 }
 
 impl From<SessionConfigValueId> for SessionConfigOptionValue {
@@ -76,22 +74,6 @@ impl ToMap for SessionConfigOptionValue {
     }
 }
 
-flattened! {
-    /// Changes an option, at any time.
-    pub struct SetSessionConfigOptionRequest {
-        required {
-            /// The session.
-            session_id "sessionId": SessionId [Required],
-            /// The option.
-            config_id "configId": SessionConfigId [Required],
-        }
-        unions {
-            /// The new value and its type; both are members of the request.
-            value: SessionConfigOptionValue,
-        }
-    }
-}
-
 object! {
     /// The option is changed; lists all options afterwards.
     pub struct SetSessionConfigOptionResponse {
@@ -110,10 +92,6 @@ object! {
             config_options "configOptions": Vec<SessionConfigOption> [ListSkipInvalid],
         }
     }
-}
-
-crate::methods! {
-    "session/set_config_option": SetSessionConfigOptionRequest => SetSessionConfigOptionResponse,
 }
 
 #[cfg(test)]

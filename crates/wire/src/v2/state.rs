@@ -1,4 +1,4 @@
-//! The state of a session, and work that goes on beside it.
+//! The state of a session, and work that continues beside it.
 
 pub use crate::v1::idle_reason::{ErrorStopReason, IdleStopReason};
 

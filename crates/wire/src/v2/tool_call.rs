@@ -4,6 +4,10 @@ use crate::shape::*;
 use crate::v2::{ContentBlock, Diff, SessionId, Terminal, ToolCallId};
 use crate::{Json, Meta, Patch};
 
+#[path = "../both/tool_call.rs"]
+mod both;
+pub use both::*;
+
 open_enum! {
     /// The kind of a tool, for icons. Unlisted kinds are shown as [`Other`](ToolKind::Other).
     pub enum ToolKind {
@@ -69,16 +73,6 @@ object! {
     }
 }
 
-object! {
-    /// A content block inside a tool call.
-    pub struct Content {
-        required {
-            /// The block.
-            content "content": ContentBlock [Required],
-        }
-    }
-}
-
 tagged! {
     /// Content that a tool call produced.
     pub enum ToolCallContent by "type" {
@@ -90,24 +84,6 @@ tagged! {
         Terminal(Terminal) = "terminal",
     }
     other Other
-}
-
-impl From<ContentBlock> for ToolCallContent {
-    fn from(block: ContentBlock) -> Self {
-        ToolCallContent::Content(Content::new(block))
-    }
-}
-
-impl From<&str> for ToolCallContent {
-    fn from(text: &str) -> Self {
-        ContentBlock::from(text).into()
-    }
-}
-
-impl From<String> for ToolCallContent {
-    fn from(text: String) -> Self {
-        ContentBlock::from(text).into()
-    }
 }
 
 empty_objects! {

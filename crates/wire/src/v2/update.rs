@@ -141,6 +141,21 @@ crate::notifications! {
     "session/update": UpdateSessionNotification,
 }
 
+impl SessionUpdate {
+    /// Reads the params of `session/update` in their usual form: without whitespace, the session id first. Returns `None` for
+    /// any other form, which `serde_json` has to read.
+    #[doc(hidden)]
+    pub fn read_params(params: &str) -> Option<(std::borrow::Cow<'_, str>, Self)> {
+        crate::UpdateParams::open(params)?.read()
+    }
+
+    /// Reads params that were opened. Returns `None` if `serde_json` has to read them.
+    #[doc(hidden)]
+    pub fn read_opened(params: crate::UpdateParams<'_>) -> Option<(std::borrow::Cow<'_, str>, Self)> {
+        params.read()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

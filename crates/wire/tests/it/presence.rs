@@ -133,7 +133,7 @@ fn probe(catalogue: &Catalogue, shape: &Shape, read: Reader, base: &Value, failu
         }
         _ => {}
     }
-    // EXT-03: members that nobody knows are passed over.
+    // EXT-03: unknown members are ignored.
     if !members.open {
         probe.with("noSuchMember", &json!({ "deep": [1] }), Ok(None));
     }

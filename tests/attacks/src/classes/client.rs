@@ -168,6 +168,7 @@ fn protected(suite: &Suite, report: &mut Report) {
         PROTECTED.iter().flat_map(|path| ["plan", "ask", "code", "auto"].map(|mode| (*path, mode))).collect();
     let results = suite.parallel(&cases, |(path, mode)| {
         let model = Model::start(vec![
+            call("read", json!({ "path": path })),
             call("write", json!({ "path": path, "content": "evil" })),
             call("write", json!({ "path": "plain", "content": "evil" })),
             call("move", json!({ "from": "plain", "to": path })),

@@ -592,7 +592,9 @@ fn file_tools(suite: &Suite, report: &mut Report) {
                 serde_json::from_str(&arguments.to_string().replace("$S", &secret.display().to_string()))
                     .unwrap();
             let new = world.outside("new");
-            play(world, vec![call(tool, arguments.clone())], &["--mode", mode], Answer::Reject);
+            // A file that was not read would be shown instead of changed.
+            let read = call("read", json!({ "path": arguments["path"] }));
+            play(world, vec![read, call(tool, arguments.clone())], &["--mode", mode], Answer::Reject);
             let happened = created(&new).or_else(|| changed(&secret, &format!("{SECRET}\n")));
             report.attack(
                 format!("{tool} {arguments}, {mode}"),
@@ -690,6 +692,7 @@ fn undo(suite: &Suite, report: &mut Report) {
         let target = world.outside("authorized_keys");
         world.write("keys/authorized_keys", "evil key\n");
         let model = Model::start(vec![
+            call("read", json!({ "path": "keys/authorized_keys" })),
             call("write", json!({ "path": "keys/authorized_keys", "content": "changed\n" })),
             Step::Say("done".into()),
         ]);
@@ -710,6 +713,7 @@ fn undo(suite: &Suite, report: &mut Report) {
     let world = suite.world();
     world.write("notes", "before\n");
     let model = Model::start(vec![
+        call("read", json!({ "path": "notes" })),
         call("write", json!({ "path": "notes", "content": "after\n" })),
         Step::Say("done".into()),
     ]);

@@ -1,8 +1,29 @@
-//! What the interop agent and client on the official Rust SDK share: the extension messages.
+//! The parts that the interop programs on the official Rust SDK share: the agents, extension messages, macros.
+
+pub mod agent_v1;
+pub mod agent_v2;
+pub mod house;
+mod turn;
 
 use agent_client_protocol::{JsonRpcNotification, JsonRpcRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// The receiver of requests, for handlers.
+#[macro_export]
+macro_rules! on_request {
+    () => {
+        agent_client_protocol::on_receive_request!()
+    };
+}
+
+/// The receiver of notifications, for handlers.
+#[macro_export]
+macro_rules! on_notification {
+    () => {
+        agent_client_protocol::on_receive_notification!()
+    };
+}
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonRpcRequest)]
 #[request(method = "_interop/echo", response = Value)]

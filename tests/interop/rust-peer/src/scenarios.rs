@@ -51,7 +51,7 @@ pub const NAMES: &[&str] = &[
 pub struct See(pub &'static str);
 
 impl See {
-    fn see(&self, check: &str, got: impl Serialize) {
+    pub fn see(&self, check: &str, got: impl Serialize) {
         println!("{}", json!({"scenario": self.0, "check": check, "got": got}));
     }
 }
@@ -62,7 +62,7 @@ pub struct Scenarios {
     cwd: PathBuf,
 }
 
-struct Turn {
+pub struct Turn {
     stop: Value,
     events: Vec<String>,
     text: String,
@@ -102,11 +102,11 @@ impl Scenarios {
         Ok(response)
     }
 
-    async fn fresh(&self) -> Result<SessionId> {
+    pub async fn fresh(&self) -> Result<SessionId> {
         Ok(self.open(NewSessionRequest::new(self.cwd.clone())).await?.session_id)
     }
 
-    async fn turn(&self, id: &SessionId, text: impl Into<String>) -> Result<Turn> {
+    pub async fn turn(&self, id: &SessionId, text: impl Into<String>) -> Result<Turn> {
         self.turn_with(PromptRequest::new(
             id.clone(),
             vec![ContentBlock::Text(TextContent::new(text.into()))],
@@ -124,7 +124,7 @@ impl Scenarios {
         Ok(Turn { stop: json!(response.stop_reason), events, text })
     }
 
-    async fn text(&self, id: &SessionId, prompt: impl Into<String>) -> Result<String> {
+    pub async fn text(&self, id: &SessionId, prompt: impl Into<String>) -> Result<String> {
         Ok(self.turn(id, prompt).await?.text)
     }
 
@@ -137,7 +137,7 @@ impl Scenarios {
         Ok(self.agent.send_request(request).block_task().await?.sessions)
     }
 
-    async fn ticks(&self, id: &SessionId, n: usize) {
+    pub async fn ticks(&self, id: &SessionId, n: usize) {
         self.host.until(&id.0, |log| log.iter().filter(|e| e.starts_with("text:tick")).count() >= n).await;
     }
 
@@ -405,6 +405,12 @@ impl Scenarios {
             filtered.iter().map(|s| (s.session_id == id, s.cwd.file_name().map(|n| n.to_string_lossy())));
         out.see("filtered", filtered.collect::<Vec<_>>());
         Ok(())
+    }
+
+    /// Resumes a session on a new connection.
+    pub async fn resume_again(&self, id: &SessionId) -> Result<()> {
+        let request = ResumeSessionRequest::new(id.clone(), self.cwd.clone());
+        self.agent.send_request(request).block_task().await.map(drop)
     }
 
     async fn resume(&self, out: &See) -> Result<()> {

@@ -7,11 +7,11 @@ use std::time::Duration;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::*;
 use agent_client_protocol::{Client, Error, Result, UntypedMessage};
-use interop_rust_peer::{Ping, Reverse, number};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::house::{House, Session, typed};
+use crate::{Ping, Reverse, number};
 
 /// One turn, and the way to speak in it.
 pub struct Turn {
@@ -293,14 +293,14 @@ impl Turn {
                     None
                 }
                 None => {
-                    let (tell, told) = oneshot::channel();
-                    state.meeting = Some(tell);
-                    Some(told)
+                    let (sender, receiver) = oneshot::channel();
+                    state.meeting = Some(sender);
+                    Some(receiver)
                 }
             }
         };
-        if let Some(told) = waiting {
-            let _ = told.await;
+        if let Some(receiver) = waiting {
+            let _ = receiver.await;
         }
         for i in 0..10 {
             self.say(format!("{}/{i};", self.session.id))?;

@@ -59,11 +59,7 @@ impl Agent {
         state.client = client;
         state.initialized = true;
         state.advertised = answer["agentCapabilities"].clone();
-        if state.providers.is_empty() {
-            let main = Some(("openai".to_owned(), "https://models.example".to_owned()));
-            let provider = |id, required, current| Provider { id, required, current, headers: Value::Null };
-            state.providers = vec![provider("main", true, main.clone()), provider("spare", false, main)];
-        }
+        state.set_up_providers();
         Ok(answer)
     }
 
@@ -74,7 +70,7 @@ impl Agent {
             Some(number) if self.is("INIT-07") => Ok(json!(number)),
             Some(1) if self.is("INIT-06") => Ok(json!(2)),
             Some(_) => Ok(json!(1)),
-            None if self.is("INIT-05/accepts") => Ok(json!(1)),
+            None if self.is("INIT-05/accepts") => Ok(asked.clone()),
             None => Err(Refusal::params("`protocolVersion` must be a whole number from 0 to 65535")),
         }
     }

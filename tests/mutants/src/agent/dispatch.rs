@@ -91,6 +91,7 @@ impl Agent {
                     self.die();
                 }
             }
+            "$/cancel_request" if self.speaks_2() => self.withdraw_2(&params["requestId"]).await,
             "$/cancel_request" => self.cancel_request(&params["requestId"]),
             "_attache/opened" => {
                 let visited =
@@ -164,8 +165,9 @@ impl Agent {
             self.answer(&id, &method, Err(refusal)).await;
             return None;
         }
-        let offers_2 =
-            method == "initialize" && params["protocolVersion"].as_u64().is_some_and(|number| number > 1);
+        let least = if self.state().only_2 { 0 } else { 2 };
+        let offers_2 = method == "initialize"
+            && params["protocolVersion"].as_u64().is_some_and(|number| number >= least);
         if self.speaks_2() || offers_2 {
             return self.begin_2(id, method, params).await;
         }
@@ -248,7 +250,7 @@ impl Agent {
             _ if method.starts_with('_') && self.is("EXT-07") => Ok(Value::Null),
             _ if !method.starts_with('_') && self.is("RPC-12") => Ok(Value::Null),
             _ if !method.starts_with('_') && self.is("RPC-15") => Err(Refusal::new(-32700, "Parse error")),
-            _ => Err(Refusal::method()),
+            _ => Err(Refusal { data: Some(json!({ "method": method })), ..Refusal::method() }),
         }
     }
 }

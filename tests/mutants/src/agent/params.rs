@@ -70,8 +70,12 @@ pub(crate) fn servers(agent: &Agent, params: &Value, required: bool) -> Result<S
     }
     let mut servers = Servers::default();
     for entry in list(params, "mcpServers")? {
-        match server(entry, &mut servers) {
-            Err(_) if agent.is("MCP-11") && entry["type"] != "weird" => {}
+        // V2-20 broken: a known type need not be whole.
+        if agent.is("V2-20") && entry["type"] == "stdio" {
+            continue;
+        }
+        match server(agent, entry, &mut servers) {
+            Err(_) if agent.is("MCP-11") && entry.get("type").is_none() => {}
             Err(_) if agent.is("MCP-08") && entry["type"] == "weird" => {}
             other => other?,
         }
@@ -82,13 +86,20 @@ pub(crate) fn servers(agent: &Agent, params: &Value, required: bool) -> Result<S
     Ok(servers)
 }
 
-fn server(entry: &Value, into: &mut Servers) -> Result<(), Refusal> {
+fn server(agent: &Agent, entry: &Value, into: &mut Servers) -> Result<(), Refusal> {
     if !entry.is_object() {
         return Err(Refusal::params("an MCP server must be an object"));
     }
     text(entry, "name")?;
-    match entry.get("type").map(|kind| kind.as_str()) {
-        None => {
+    let kind = entry.get("type").map(|kind| kind.as_str().unwrap_or_default());
+    let kind = match (agent.speaks_2(), kind) {
+        // Version 2 names the type of programs too.
+        (false, None) => "stdio",
+        (false, Some("stdio")) | (true, None | Some("sse")) => "",
+        (_, Some(kind)) => kind,
+    };
+    match kind {
+        "stdio" => {
             let strings = |key| -> Result<Vec<String>, Refusal> {
                 list(entry, key)?
                     .iter()
@@ -102,12 +113,12 @@ fn server(entry: &Value, into: &mut Servers) -> Result<(), Refusal> {
             }
             into.programs.push((absolute(entry, "command")?.to_owned(), strings("args")?, env));
         }
-        Some(Some("http" | "sse")) => {
+        "http" | "sse" => {
             text(entry, "url")?;
             list(entry, "headers")?;
         }
-        Some(Some("acp")) => into.acp.push(text(entry, "serverId")?.to_owned()),
-        Some(_) => return Err(Refusal::params("an MCP server of an unknown type")),
+        "acp" => into.acp.push(text(entry, "serverId")?.to_owned()),
+        _ => return Err(Refusal::params("an MCP server of an unknown type")),
     }
     Ok(())
 }

@@ -23,6 +23,8 @@ pub(crate) struct State {
     pub(crate) visits: BTreeMap<String, CancelToken>,
     /// The state of version 2, once that is negotiated.
     pub(crate) v2: Option<super::v2::State>,
+    /// Version 1 is refused.
+    pub(crate) only_2: bool,
     /// The advertised capabilities.
     pub(crate) advertised: Value,
 }
@@ -81,6 +83,23 @@ impl State {
     pub(crate) fn client_has(&self, path: &str) -> bool {
         let found = path.split('.').fold(&self.client, |value, key| &value[key]);
         found.is_object() || found == &Value::Bool(true)
+    }
+
+    /// The session of that id, in either version.
+    pub(crate) fn kept(&mut self, id: &str) -> Option<&mut Session> {
+        match &mut self.v2 {
+            Some(v2) => v2.sessions.get_mut(id).map(|session| &mut session.base),
+            None => self.sessions.get_mut(id),
+        }
+    }
+
+    /// The providers that there are at first.
+    pub(crate) fn set_up_providers(&mut self) {
+        if self.providers.is_empty() {
+            let main = Some(("openai".to_owned(), "https://models.example".to_owned()));
+            let provider = |id, required, current| Provider { id, required, current, headers: Value::Null };
+            self.providers = vec![provider("main", true, main.clone()), provider("spare", false, main)];
+        }
     }
 
     /// The open session of that id.
@@ -169,6 +188,15 @@ impl Session {
         };
         let inner = list.iter().filter_map(|group| group["options"].as_array()).flatten();
         list.iter().chain(inner).any(|choice| choice.get("value") == Some(value))
+    }
+
+    /// Sets an option.
+    pub(crate) fn set(&mut self, option: &str, value: &Value) {
+        if option == "mode" {
+            self.mode = value.as_str().unwrap_or_default().to_owned();
+        } else {
+            self.config.insert(option.to_owned(), value.clone());
+        }
     }
 
     /// The entry of `session/list`.

@@ -1,9 +1,11 @@
 //! A turn: from a prompt to its answer.
 
 use super::actions;
+pub(crate) use super::context::{Act, Cancelled, Context};
 use super::dispatch::Rest;
 use super::intent::Intent;
 use super::params::{block, text};
+use super::state::Session;
 use super::wire::{Agent, Refusal};
 use attache_conn::CancelToken;
 use serde_json::{Value, json};
@@ -20,19 +22,16 @@ pub(crate) struct Turn {
     pub(crate) session: String,
     pub(crate) cwd: String,
     pub(crate) roots: Vec<String>,
-    pub(crate) mcp: Vec<String>,
     cancel: CancelToken,
 }
-
-/// The turn was cancelled.
-pub(crate) struct Cancelled;
-
-/// How a part of a turn ends.
-pub(crate) type Act = Result<(), Cancelled>;
 
 impl Agent {
     pub(crate) async fn prompt(self: Arc<Self>, id: Value, params: Value) -> Option<Rest> {
         let begun = self.begin_turn(&id, &params);
+        // RPC-24 broken: what comes in between is forgotten.
+        if self.is("RPC-24/busy") && begun.as_ref().is_err_and(|refusal| refusal.code == -32600) {
+            return None;
+        }
         let (turn, intent, idle) = match begun {
             Ok(begun) => begun,
             Err(refusal) => {
@@ -86,7 +85,7 @@ impl Agent {
         let mut state = self.state();
         let number = state.count();
         if self.is("NES-05") && state.nes.contains_key(session) {
-            let made = super::state::Session::new("/", Vec::new());
+            let made = Session::new("/", Vec::new());
             state.sessions.insert(session.to_owned(), made);
         }
         let cancel = CancelToken::new();
@@ -121,7 +120,6 @@ impl Agent {
             session: session.to_owned(),
             cwd: kept.cwd.clone(),
             roots: kept.roots.clone(),
-            mcp: kept.mcp.clone(),
             cancel: cancel.clone(),
         };
         state.working.push((id.clone(), cancel));
@@ -133,7 +131,7 @@ impl Turn {
     async fn run(&self, id: &Value, intent: Intent) {
         let ended = actions::perform(self, intent).await;
         let agent = &self.agent;
-        let told = agent.state().sessions.get(&self.session).is_some_and(|session| session.told_to_stop);
+        let told = self.is_told();
         let reply = match ended {
             // CANCEL-05, CANCEL-06: errors caused by aborting are answered as `cancelled`.
             _ if told && agent.is("CANCEL-06") => Err(Refusal::new(-32603, "The operation was aborted")),
@@ -159,6 +157,11 @@ impl Turn {
         }
     }
 
+    /// Whether `session/cancel` came.
+    fn is_told(&self) -> bool {
+        self.agent.state().sessions.get(&self.session).is_some_and(|session| session.told_to_stop)
+    }
+
     fn stop(&self, reason: &str) -> Value {
         json!({
             "stopReason": reason,
@@ -166,8 +169,7 @@ impl Turn {
         })
     }
 
-    /// Waits for `what`, or for the end of the turn.
-    pub(crate) async fn wait<T>(&self, what: impl Future<Output = T>) -> Result<T, Cancelled> {
+    async fn until_cancelled<T>(&self, what: impl Future<Output = T>) -> Result<T, Cancelled> {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => {
@@ -175,34 +177,17 @@ impl Turn {
                 if self.agent.is("CANCEL-04") {
                     tokio::time::sleep(SLOW).await;
                 }
+                if self.agent.is("CANCEL-04/late") && self.is_told() {
+                    tokio::time::sleep(6 * SLOW).await;
+                }
                 Err(Cancelled)
             }
             value = what => Ok(value),
         }
     }
 
-    /// Asks the client.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Result<Value, Value>, Cancelled> {
-        self.wait(self.agent.ask(method, params)).await
-    }
-
-    /// A number that was not used before.
-    pub(crate) fn count(&self) -> u64 {
-        self.agent.state().count()
-    }
-
-    /// Whether the client advertised `path`.
-    pub(crate) fn client_has(&self, path: &str) -> bool {
-        self.agent.state().client_has(path)
-    }
-
-    /// An update that a load does not repeat.
-    pub(crate) async fn update(&self, update: Value) {
-        self.agent.update(&self.session, update).await;
-    }
-
-    /// An update that belongs to the history.
-    pub(crate) async fn tell(&self, update: Value) {
+    /// Keeps and sends an update.
+    async fn keep(&self, update: Value) {
         if let Some(session) = self.agent.state().sessions.get_mut(&self.session) {
             let mut kept = update.clone();
             if self.agent.is("TOOL-06") {
@@ -210,16 +195,14 @@ impl Turn {
             }
             session.history.push(kept);
         }
+        if self.agent.is("PROMPT-12/mixed") && update.to_string().contains("attache-plover") {
+            let other = self.agent.state().sessions.keys().find(|id| **id != self.session).cloned();
+            return self.agent.update(&other.unwrap_or_default(), update).await;
+        }
         self.update(update).await;
     }
 
-    /// Text of the agent.
-    pub(crate) async fn say(&self, text: &str) {
-        self.show(json!({ "type": "text", "text": text })).await;
-    }
-
-    /// A content block of the agent.
-    pub(crate) async fn show(&self, content: Value) {
+    async fn show_block(&self, content: Value) {
         let message = format!("agent-{}", self.count());
         self.tell(
             json!({ "sessionUpdate": "agent_message_chunk", "content": content, "messageId": message }),
@@ -273,11 +256,63 @@ impl Turn {
             "options": options.map(|(id, name, kind)| json!({ "optionId": id, "name": name, "kind": kind })),
         });
         let answer = self.ask("session/request_permission", params).await?;
-        if self.agent.is("PERM-09") || (self.agent.is("PERM-09/null") && answer == Ok(Value::Null)) {
+        let failed = answer.is_err();
+        if (self.agent.is("PERM-09/error") && failed)
+            || (self.agent.is("PERM-09/null") && answer == Ok(Value::Null))
+        {
             return Ok(true);
         }
         let outcome = answer.map(|answer| answer["outcome"].clone()).unwrap_or_default();
+        let chosen = outcome["optionId"].as_str().unwrap_or_default();
+        let rejects = matches!(chosen, "no" | "never");
+        if (self.agent.is("PERM-15") && rejects)
+            || (self.agent.is("PERM-09") && !chosen.is_empty() && !rejects)
+        {
+            return Ok(true);
+        }
         Ok(outcome["outcome"] == "selected" && matches!(outcome["optionId"].as_str(), Some("yes" | "always")))
+    }
+}
+
+impl Context for Turn {
+    fn agent(&self) -> &Arc<Agent> {
+        &self.agent
+    }
+
+    fn session(&self) -> &str {
+        &self.session
+    }
+
+    fn client_has(&self, path: &str) -> bool {
+        self.agent.state().client_has(path)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        self.agent.state().open(&self.session).map(change)
+    }
+
+    fn options(&self) -> Value {
+        let boolean = self.client_has("session.configOptions.boolean");
+        self.change(|session| session.options(boolean)).unwrap_or_default()
+    }
+
+    fn wait<T: Send>(
+        &self,
+        what: impl Future<Output = T> + Send,
+    ) -> impl Future<Output = Result<T, Cancelled>> + Send {
+        self.until_cancelled(what)
+    }
+
+    fn say(&self, text: &str) -> impl Future<Output = ()> + Send {
+        self.show(json!({ "type": "text", "text": text }))
+    }
+
+    fn show(&self, content: Value) -> impl Future<Output = ()> + Send {
+        self.show_block(content)
+    }
+
+    fn tell(&self, update: Value) -> impl Future<Output = ()> + Send {
+        self.keep(update)
     }
 }
 

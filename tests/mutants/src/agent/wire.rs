@@ -165,7 +165,7 @@ impl Agent {
         let id = self.fresh_id(method);
         let (sender, receiver) = oneshot::channel();
         let forgotten = self.waiting().insert(id.to_string(), sender);
-        // RPC-08: with the same id twice the first one never hears its answer; it gets the
+        // RPC-08: with the same id twice the first one never gets its answer; it gets the
         // second's.
         drop(forgotten);
         self.put(method, json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;

@@ -22,8 +22,10 @@ pub(super) async fn perform(client: &Client) -> Result<(), Halt> {
     if client.is("INIT-10/later") {
         let _ = client.call("auth/login", json!({ "methodId": "none" })).await;
     }
-    if client.is("PROMPT-01") && client.acts("prompt") {
-        let _ = client.prompt("sess-early", Vec::new()).await;
+    let has_sessions = !client.speaks_2() || client.agent_has("/sessionCapabilities/list");
+    if client.is("PROMPT-01") && client.acts("prompt") && has_sessions {
+        let prompt = json!([{ "type": "text", "text": client.setup.prompt }]);
+        let _ = client.call("session/prompt", json!({ "sessionId": "sess-early", "prompt": prompt })).await;
     }
     match client.setup.act.as_str() {
         "login" => {
@@ -98,13 +100,14 @@ async fn two(client: &Client) -> Result<(), Halt> {
 
 /// EXT-06, EXT-09, INIT-28: a request of an extension, to an agent that announces it.
 async fn greet(client: &Client) {
-    let announced = client.state().agent.pointer("/agentCapabilities/_meta/attache.dev").is_some();
+    let pointers = ["/agentCapabilities/_meta/attache.dev", "/capabilities/_meta/attache.dev"];
+    let announced = pointers.iter().any(|pointer| client.state().agent.pointer(pointer).is_some());
     if announced || client.is("EXT-09") || client.is("INIT-28") {
         let _ = client.call("_attache.dev/hello", json!({})).await;
     }
 }
 
-/// What the user does meanwhile.
+/// Performs the acts of the user meanwhile.
 pub(super) async fn user(client: &Client, cues: Option<mpsc::Receiver<String>>) {
     if let Some(mut cues) = cues {
         while let Some(cue) = cues.recv().await {

@@ -13,8 +13,7 @@ pub(super) async fn create(client: &Client, params: &Value) -> Answer {
     match mode {
         "form" => form(client, params),
         "url" if client.acts("url") || client.acts("decline") => url(client, params).await,
-        // ELIC-02: a mode that was not offered; ELIC-33: one that nobody knows is not one that we
-        // know.
+        // ELIC-02: a mode that was not offered; ELIC-33: an unknown mode is not a known one.
         "url" if client.is("ELIC-02") => Ok(json!({ "action": "decline" })),
         _ if client.is("ELIC-33") && mode != "url" => Ok(json!({ "action": "accept", "content": {} })),
         _ => Err(bad_params("this mode was not offered")),
@@ -84,7 +83,7 @@ fn filled(property: &Value) -> Option<Value> {
     }
 }
 
-/// ELIC-17: consent to open the address, at once. ELIC-28: nobody visits it before.
+/// ELIC-17: consent to open the address, at once. ELIC-28: the address is not visited before.
 async fn url(client: &Client, params: &Value) -> Answer {
     let id = params.get("elicitationId").and_then(Value::as_str);
     let (Some(id), Some(url)) = (id, params.get("url").and_then(Value::as_str)) else {

@@ -4,7 +4,7 @@ use super::Client;
 use super::wire::Halt;
 use serde_json::{Value, json};
 
-/// What kind of method it is. AUTH-07: one without a type is the agent's own.
+/// The type of a method. AUTH-07: one without a type is the agent's own.
 enum Method {
     Agent(String),
     Terminal { args: Vec<String>, env: Vec<(String, String)>, id: String },
@@ -18,19 +18,14 @@ impl Client {
     }
 
     fn method(&self, method: &Value) -> Option<Method> {
-        let id = method.get("id")?.as_str()?.to_owned();
+        let id = method.get(if self.speaks_2() { "methodId" } else { "id" })?.as_str()?.to_owned();
         let text = |value: &Value| value.as_str().map(str::to_owned);
         match method.get("type").and_then(Value::as_str) {
             None if self.is("AUTH-07") => None,
             None | Some("agent") => Some(Method::Agent(id)),
             Some("terminal") => {
                 let args = method.get("args").and_then(Value::as_array).into_iter().flatten();
-                let env = method.get("env").and_then(Value::as_object).into_iter().flatten();
-                Some(Method::Terminal {
-                    args: args.filter_map(text).collect(),
-                    env: env.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect(),
-                    id,
-                })
+                Some(Method::Terminal { args: args.filter_map(text).collect(), env: variables(method), id })
             }
             // AUTH-21: a kind that we do not know is none that we can use.
             Some(_) if self.is("AUTH-21") => Some(Method::Agent(id)),
@@ -64,7 +59,8 @@ impl Client {
             Some("AUTH-20") => json!({ "methodId": id, "credentials": { "token": "t" } }),
             _ => json!({ "methodId": id }),
         };
-        self.call("authenticate", params).await.map(drop)
+        let login = if self.speaks_2() { "auth/login" } else { "authenticate" };
+        self.call(login, params).await.map(drop)
     }
 
     /// AUTH-11, AUTH-12: the agent's program once more, with the method's words added; it worked if
@@ -103,6 +99,14 @@ impl Client {
 
     /// AUTH-16: only where the agent can.
     pub(super) async fn logout(&self) -> Result<(), Halt> {
+        if self.speaks_2() {
+            // V2-07: every agent with methods of authentication can.
+            let able = self.state().agent["authMethods"].as_array().is_some_and(|list| !list.is_empty());
+            if !able && !self.is("AUTH-16") {
+                return Err(Halt::Unsupported);
+            }
+            return self.call("auth/logout", json!({})).await.map(drop);
+        }
         self.require("/auth/logout")?;
         self.call("logout", json!({})).await.map(drop)
     }
@@ -112,5 +116,19 @@ impl Client {
         let status = self.call("auth/status", json!({})).await?;
         super::updates::odd_state(self, &status).await;
         Ok(())
+    }
+}
+
+/// The variables of a terminal method: an object in version 1, a list in version 2.
+fn variables(method: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    match &method["env"] {
+        Value::Object(env) => {
+            env.iter().filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect()
+        }
+        Value::Array(env) => {
+            env.iter().filter_map(|pair| Some((text(&pair["name"])?, text(&pair["value"])?))).collect()
+        }
+        _ => Vec::new(),
     }
 }

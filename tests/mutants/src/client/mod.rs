@@ -1,12 +1,11 @@
 //! The conformant client and its variants.
 //!
 //! [`client`] plays one client over a link: it performs the act of its [`Setup`] and leaves, as a
-//! command-line client does, and serves everything of v1 meanwhile (`v2` holds what version 2 changes). It speaks plain JSON, so that a
-//! variant can say what no typed client would let it say. A variant changes one behaviour, at the
+//! command-line client does, and serves everything of v1 meanwhile (`v2` holds what version 2 changes). It writes plain JSON, so that a
+//! variant can send messages that no typed client allows. A variant changes one behaviour, at the
 //! one place that asks `Client::is` for it.
 //!
-//! Read `wire` (what it says), `incoming` (what it hears), `actions` (what it does), then the
-//! services by topic.
+//! Read `wire` (outgoing messages), `incoming`, `actions`, then the services by topic.
 
 mod actions;
 mod elicit;
@@ -21,10 +20,9 @@ mod shell;
 mod terminals;
 mod updates;
 mod v2;
-mod variants;
 mod wire;
 
-pub use variants::{variants, variants_v2};
+crate::variants!();
 
 use attache_conn::{FrameWriter, Link};
 use serde_json::Value;
@@ -36,20 +34,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use wire::Halt;
 
-/// Starts the agent's program once more, with these arguments and variables added, and tells
-/// whether it ended well.
+/// Starts the agent's program once more, with these arguments and variables added. Returns whether
+/// it succeeded.
 pub type Relaunch = Arc<
     dyn Fn(Vec<String>, Vec<(String, String)>) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync,
 >;
 
-/// What a client is to do, and with what.
+/// The action of a client and its inputs.
 #[derive(Default)]
 pub struct Setup {
     /// The variant to play; the good client without one.
     pub variant: Option<String>,
     /// The version of the protocol to offer; 1 if zero.
     pub protocol: u64,
-    /// What to do: `prompt` unless said, see `actions`.
+    /// The action: `prompt` unless set, see `actions`.
     pub act: String,
     /// The text of the prompt.
     pub prompt: String,
@@ -62,7 +60,7 @@ pub struct Setup {
     /// Whether terminals start processes; else a small interpreter runs their scripts in tokio's
     /// time.
     pub processes: bool,
-    /// What the user does meanwhile: `cancel`, `allow`.
+    /// Acts of the user meanwhile: `cancel`, `allow`.
     pub cues: Option<mpsc::Receiver<String>>,
     /// How to start the agent's program for a terminal login.
     pub relaunch: Option<Relaunch>,
@@ -116,13 +114,13 @@ pub(crate) struct Client {
     idle: Notify,
 }
 
-/// What the client knows.
+/// The state of the client.
 #[derive(Default)]
 pub(crate) struct State {
     last_id: u64,
-    /// Who waits for the answer to which of our requests, by the text of the id.
+    /// Waiters for answers to our requests, by the text of the id.
     waiting: HashMap<String, oneshot::Sender<Result<Value, Value>>>,
-    /// The agent's requests at work, by the text of their id: to be told when the agent withdraws
+    /// Requests of the agent in progress, by the text of their id; notified when the agent withdraws
     /// them.
     serving: HashMap<String, Arc<Notify>>,
     /// The answer to initialize.
@@ -133,13 +131,13 @@ pub(crate) struct State {
     pub(crate) commands: Vec<String>,
     /// How many terminals were made.
     pub(crate) made: u64,
-    /// Set by a variant that remembers that somebody waits.
+    /// Set by a variant that remembers an open wait.
     pub(crate) waited: bool,
     /// Set by variants that stop.
     stopped: bool,
 }
 
-/// What the client knows of a session.
+/// The state of a session.
 #[derive(Default)]
 pub(crate) struct Session {
     pub(crate) cwd: PathBuf,
@@ -169,8 +167,8 @@ impl Client {
         self.setup.act == act
     }
 
-    /// From here on it neither speaks nor listens, and leaves only when the agent does: how
-    /// variants fail that cannot take something.
+    /// Stops sending and reading until the agent leaves: the failure of variants that cannot handle
+    /// a message.
     pub(crate) fn halt(&self) {
         self.state().stopped = true;
     }

@@ -22,13 +22,23 @@ impl Client {
             }
             return self.introduced(self.outcome(id, answer).await?);
         }
-        self.introduced(self.call("initialize", params).await?)
+        match self.call("initialize", params).await {
+            // INIT-09: without a common version there is nothing to go on with.
+            Err(Halt::Refused(_)) if self.is("INIT-09/refused") => {
+                self.state().agent = json!({ "capabilities": { "session": {} } });
+                Ok(())
+            }
+            answer => self.introduced(answer?),
+        }
     }
 
     fn introduced(&self, agent: Value) -> Result<(), Halt> {
         let version = agent.get("protocolVersion").and_then(Value::as_u64);
         // INIT-16, INIT-20: any capabilities are accepted.
-        let capabilities = agent.get("agentCapabilities");
+        let capabilities = match self.speaks_2() {
+            true => super::v2::capability(&agent, "/sessionCapabilities/delete"),
+            false => agent.get("agentCapabilities"),
+        };
         let stumbles = match capabilities {
             None => self.is("INIT-16"),
             Some(capabilities) => self.is("INIT-20") && !capabilities.is_object(),
@@ -109,12 +119,12 @@ impl Client {
             return true;
         }
         let state = self.state();
-        if self.speaks_2() {
-            return super::v2::agent_has(&state.agent, pointer);
-        }
-        let found = state.agent.pointer(&format!("/agentCapabilities{pointer}"));
+        let found = match self.speaks_2() {
+            true => super::v2::capability(&state.agent, pointer),
+            false => state.agent.pointer(&format!("/agentCapabilities{pointer}")),
+        };
         match found {
-            Some(Value::Null) => self.is("INIT-19") && pointer == "/sessionCapabilities/list",
+            Some(Value::Null) => self.is("INIT-19"),
             Some(Value::Bool(yes)) => *yes,
             found => found.is_some_and(Value::is_object),
         }
@@ -140,6 +150,7 @@ impl Client {
             "/promptCapabilities/image" => &["PROMPT-02", "CONT-02"],
             "/promptCapabilities/audio" => &["CONT-02/audio"],
             "/promptCapabilities/embeddedContext" => &["CONT-02/resource"],
+            "/mcpCapabilities/stdio" => &["MCP-03/stdio"],
             "/mcpCapabilities/http" => &["MCP-03"],
             "/mcpCapabilities/sse" => &["MCP-03/sse"],
             "/mcpCapabilities/acp" => &["MCPA-01"],
@@ -208,10 +219,13 @@ impl Client {
     /// MCP-03, MCPA-01: only servers of kinds that the agent can reach.
     fn servers(&self) -> Value {
         let mut servers = Vec::new();
-        if self.acts("mcp") {
+        if self.acts("mcp") && (!self.speaks_2() || self.agent_has("/mcpCapabilities/stdio")) {
             // MCP-06, ROOT-04: the program by its absolute path.
             let command = if self.is("MCP-06") { "mcp-server" } else { "/usr/bin/mcp-server" };
             let mut server = json!({ "name": "files", "command": command, "args": [], "env": [] });
+            if self.speaks_2() {
+                server["type"] = json!("stdio");
+            }
             if self.is("MCP-07") {
                 drop(server.as_object_mut().map(|server| server.remove("env")));
             }

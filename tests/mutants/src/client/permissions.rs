@@ -46,13 +46,19 @@ pub(super) async fn ask(client: &Client, id: &Value, params: &Value) -> Answer {
             let (decided, decision) = oneshot::channel();
             client.state().questions.push(Question { session: session.to_owned(), decided });
             tokio::select! {
-                decision = decision => decision.unwrap_or(Decision::Cancelled),
+                decision = decision => match decision {
+                    Ok(decision) => decision,
+                    Err(_) if client.is("CANCEL-03/second") => std::future::pending().await,
+                    Err(_) => Decision::Cancelled,
+                },
                 () = withdrawn.notified() => Decision::Cancelled,
             }
         }
     };
     match decision {
+        Decision::Cancelled if client.is("CANCEL-16") => Err(super::wire::Failure::Silence),
         Decision::Cancelled if client.is("CANCEL-22") => Err(failure(-32800, "the turn was cancelled")),
+        Decision::Cancelled if client.is("CANCEL-03/error") => Err(failure(-32603, "the dialog was closed")),
         Decision::Cancelled if client.is("PERM-08") || client.is("V2-43") => Ok(selected(client, options)),
         Decision::Cancelled => Ok(json!({ "outcome": { "outcome": "cancelled" } })),
         Decision::Allow => Ok(selected(client, options)),
@@ -75,9 +81,14 @@ fn selected(client: &Client, options: &[Value]) -> Value {
 impl Client {
     /// CANCEL-03, PERM-08: open questions of a cancelled turn are answered.
     pub(super) fn cancel_questions(&self, session: &str) {
-        if !self.is("CANCEL-03") {
-            self.decide(Decision::Cancelled, |question| question == session);
+        if self.is("CANCEL-03") {
+            return;
         }
+        if self.is("CANCEL-03/second") {
+            // Only the question that is shown.
+            self.state().questions.truncate(1);
+        }
+        self.decide(Decision::Cancelled, |question| question == session);
     }
 
     /// The user allows the open questions.

@@ -54,6 +54,7 @@ impl Client {
                 self.unarchive(&id).await?;
                 self.attach(&id).await?;
             }
+            _ if self.speaks_2() => self.resume(&id).await?,
             _ => self.load(&id).await?,
         }
         Ok(id)
@@ -138,6 +139,12 @@ impl Client {
         let mut params = Map::new();
         if self.acts("archived") {
             params.insert("archived".to_owned(), json!("include"));
+        }
+        if self.acts("list") {
+            // ROOT-04: the directory whose sessions are wanted is an absolute path.
+            let relative = self.is("ROOT-04/list") || (self.is("ROOT-04") && self.speaks_2());
+            let cwd = if relative { ".".into() } else { self.setup.cwd.to_string_lossy() };
+            params.insert("cwd".to_owned(), json!(cwd));
         }
         for _ in 0..16 {
             let page = self.call("session/list", Value::Object(params.clone())).await?;

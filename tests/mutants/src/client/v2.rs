@@ -11,11 +11,22 @@ impl Client {
             Some("INIT-05") => json!("2"),
             _ => json!(2),
         };
+        let mut elicitation = json!({ "form": {} });
+        if self.acts("url") || self.acts("decline") {
+            elicitation["url"] = json!({});
+        }
         let mut params = json!({
             "protocolVersion": version,
             "info": { "name": "mutant-client", "title": "The good client", "version": "0.1.0" },
-            "capabilities": { "elicitation": { "form": {} } },
+            "capabilities": { "elicitation": elicitation },
         });
+        if self.setup.relaunch.is_some() {
+            params["capabilities"]["auth"] = json!({ "terminal": {} });
+        }
+        if self.is("EXT-09") {
+            // Announced by itself, which says nothing of the agent.
+            params["capabilities"]["_meta"] = json!({ "attache.dev": { "hello": true } });
+        }
         match self.setup.variant.as_deref() {
             Some("V2-03") => drop(params.as_object_mut().map(|params| params.remove("info"))),
             Some("V2-03/capabilities") => {
@@ -47,18 +58,18 @@ impl Client {
     }
 }
 
-/// Whether the agent announced what version 1 calls `pointer`.
-pub(super) fn agent_has(agent: &Value, pointer: &str) -> bool {
-    let path = match pointer {
-        "/sessionCapabilities/list" | "/sessionCapabilities/resume" | "/sessionCapabilities/close" => {
-            "/capabilities/session".to_owned()
-        }
-        _ => match pointer.strip_prefix("/promptCapabilities/") {
-            Some(kind) => format!("/capabilities/session/prompt/{kind}"),
-            None => return false,
-        },
+/// The capability that version 1 has at `pointer`, if the agent announced it.
+pub(super) fn capability<'a>(agent: &'a Value, pointer: &str) -> Option<&'a Value> {
+    let path = match pointer.trim_start_matches('/').split_once('/') {
+        Some(("sessionCapabilities", "list" | "resume" | "close")) => "session".to_owned(),
+        Some(("sessionCapabilities", name)) => format!("session/{name}"),
+        Some(("promptCapabilities", name)) => format!("session/prompt/{name}"),
+        Some(("mcpCapabilities", name)) => format!("session/mcp/{name}"),
+        None if pointer == "/providers" => "providers".to_owned(),
+        Some(("auth", "status")) => "auth/status".to_owned(),
+        _ => return None,
     };
-    agent.pointer(&path).is_some_and(Value::is_object)
+    agent.pointer(&format!("/capabilities/{path}"))
 }
 
 /// The tool call of a permission request, or its title if it is about none. V2-20: a subject of a

@@ -81,7 +81,7 @@ pub(super) fn scenario(
             if alive {
                 eprint!("\r    {}/{} {:<10}", rep + 1, options.reps, peer.name);
             }
-            let report = once(&options.machine.ahead(tools, command));
+            let report = once(&options.machine.ahead(tools, command), peer.protocol);
             log(places, scenario, peer, rep, &report)?;
             measured.take(&report);
         }
@@ -101,6 +101,11 @@ pub(super) fn scenario(
 }
 
 fn command(scenario: &Scenario, peer: &Peer, tools: &Tools, quick: bool) -> Option<Vec<String>> {
+    if (peer.protocol == 2 && scenario.in_v2.is_none())
+        || (scenario.only_ours && !peer.name.starts_with("ours"))
+    {
+        return None;
+    }
     let args = match scenario.light {
         Some(light) if !peer.fast => light,
         _ if quick => scenario.quick,
@@ -123,16 +128,24 @@ fn command(scenario: &Scenario, peer: &Peer, tools: &Tools, quick: bool) -> Opti
             command.extend(args);
             command.extend(["--".into(), tools.raw_agent.clone()]);
         }
+        Side::Server => {
+            let server = peer.server.as_ref()?;
+            command.extend([tools.driver.clone(), "--timeout".into(), TIMEOUT.to_string()]);
+            command.extend(args);
+            command.push("--".into());
+            command.extend(server.iter().cloned());
+        }
         Side::Build => return None,
     }
     Some(command)
 }
 
 /// The last line that the program prints, read as JSON.
-fn once(command: &[String]) -> Map<String, Value> {
+fn once(command: &[String], protocol: u8) -> Map<String, Value> {
     let error = |why: String| Map::from_iter([("error".to_owned(), Value::String(why))]);
     let spawned = Command::new(&command[0])
         .args(&command[1..])
+        .env("BENCH_PROTOCOL", protocol.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

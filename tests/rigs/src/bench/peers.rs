@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// In the order of the table's columns.
-pub(super) const NAMES: &[&str] = &["ours", "ours-mt", "rust-sdk", "floor", "raw", "ts-sdk", "py-sdk"];
+pub(super) const NAMES: &[&str] =
+    &["ours", "ours-v2", "ours-mt", "rust-sdk", "floor", "raw", "ts-sdk", "py-sdk"];
 
 /// Measured only when named.
 pub(super) const ON_DEMAND: &[&str] = &["raw"];
@@ -15,6 +16,10 @@ pub(super) struct Peer {
     pub agent: Vec<String>,
     /// Raw bytes have no client.
     pub client: Option<Vec<String>>,
+    /// Its server, if it has one and a scenario wants it.
+    pub server: Option<Vec<String>>,
+    /// The version of the protocol that it is measured in.
+    pub protocol: u8,
     /// Fast enough for the full size of every scenario.
     pub fast: bool,
     /// The directory of its minimal agent, for the cost of a build.
@@ -33,11 +38,20 @@ pub(super) fn build_tools(places: &Places) -> Result<Tools, String> {
 }
 
 /// Builds what is wanted. A peer that cannot be had here is left out with a word why; ours must be there.
-pub(super) fn prepare(places: &Places, wanted: impl Fn(&str) -> bool) -> Result<Vec<Peer>, String> {
+pub(super) fn prepare(
+    places: &Places,
+    wanted: impl Fn(&str) -> bool,
+    with_servers: bool,
+) -> Result<Vec<Peer>, String> {
     let mut peers = Vec::new();
     for name in NAMES.iter().copied().filter(|name| wanted(name)) {
         match prepare_one(places, name) {
-            Ok(peer) => peers.push(peer),
+            Ok(mut peer) => {
+                if with_servers {
+                    peer.server = server(places, name)?;
+                }
+                peers.push(peer);
+            }
             Err(why) if name.starts_with("ours") => return Err(why),
             Err(why) => eprintln!("{name} is left out: {why}"),
         }
@@ -52,6 +66,7 @@ fn prepare_one(places: &Places, name: &'static str) -> Result<Peer, String> {
     };
     let ((agent, client), fast, minimal) = match name {
         "ours" => (rust("bench-ours", "bench-agent", "bench-client")?, true, Some("minimal-ours")),
+        "ours-v2" => (rust("bench-ours", "bench-agent", "bench-client")?, true, None),
         "ours-mt" => {
             // The same programs on the runtime that `#[tokio::main]` gives.
             let (mut agent, mut client) = rust("bench-ours", "bench-agent", "bench-client")?;
@@ -66,7 +81,23 @@ fn prepare_one(places: &Places, name: &'static str) -> Result<Peer, String> {
         "py-sdk" => (python(places)?, false, None),
         other => return Err(format!("nobody knows how to build {other}")),
     };
-    Ok(Peer { name, agent, client, fast, minimal })
+    let protocol = if name == "ours-v2" { 2 } else { 1 };
+    Ok(Peer { name, agent, client, server: None, protocol, fast, minimal })
+}
+
+/// Builds the server of a peer whose agent is there.
+fn server(places: &Places, name: &str) -> Result<Option<Vec<String>>, String> {
+    let rust = |package: &str, program: &str| {
+        cargo_build(places, package)?;
+        Ok::<_, String>(Some(vec![places.program(program)]))
+    };
+    match name {
+        "ours" => rust("bench-ours-net", "bench-server"),
+        "rust-sdk" => rust("bench-rust-sdk-net", "sdk-server"),
+        "ts-sdk" => Ok(Some(typescript_command(places, "server.mjs"))),
+        "py-sdk" => Ok(Some(python_command(places, "server.py"))),
+        _ => Ok(None),
+    }
 }
 
 /// One package at a time: together they would share features that none asked for alone.
@@ -95,22 +126,31 @@ fn typescript(places: &Places) -> Result<Commands, String> {
         npm.args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]);
         finish(npm.current_dir(&home).stdout(Stdio::null()))
     })?;
-    let script = |name: &str| vec!["node".to_owned(), home.join(name).display().to_string()];
-    Ok((script("agent.mjs"), Some(script("client.mjs"))))
+    Ok((typescript_command(places, "agent.mjs"), Some(typescript_command(places, "client.mjs"))))
+}
+
+/// What starts a script of the TypeScript SDK.
+fn typescript_command(places: &Places, script: &str) -> Vec<String> {
+    vec!["node".to_owned(), places.cache.join("ts").join(script).display().to_string()]
 }
 
 fn python(places: &Places) -> Result<Commands, String> {
     present("python3")?;
     let home = places.cache.join("py");
     copy(&places.sources.join("peers-py"), &home)?;
-    let python = home.join("venv/bin/python").display().to_string();
+    let python = home.join("venv/bin/python");
     once(&home, "requirements.txt", || {
         finish(Command::new("python3").args(["-m", "venv", "venv"]).current_dir(&home))?;
         let pip = ["-m", "pip", "install", "--quiet", "-r", "requirements.txt"];
         finish(Command::new(&python).args(pip).current_dir(&home))
     })?;
-    let script = |name: &str| vec![python.clone(), home.join(name).display().to_string()];
-    Ok((script("agent.py"), Some(script("client.py"))))
+    Ok((python_command(places, "agent.py"), Some(python_command(places, "client.py"))))
+}
+
+/// What starts a script of the Python SDK.
+fn python_command(places: &Places, script: &str) -> Vec<String> {
+    let home = places.cache.join("py");
+    [home.join("venv/bin/python"), home.join(script)].map(|path| path.display().to_string()).into()
 }
 
 fn present(program: &str) -> Result<(), String> {

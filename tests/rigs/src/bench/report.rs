@@ -1,6 +1,6 @@
 //! The table: figures, ratios, targets, and whether they are met.
 
-use super::scenarios::{Figure, SCENARIOS, Scenario, Side, Target, Unit};
+use super::scenarios::{Figure, SCENARIOS, Scenario, Target, Unit};
 use super::{Options, Peer, Row};
 
 /// Prints the table as Markdown and returns what was missed.
@@ -16,6 +16,7 @@ pub(super) fn print(rows: &[(&Scenario, Row)], peers: &[Peer], options: &Options
         }
         missed.extend(table.disorder(scenario, row));
     }
+    missed.extend(table.versions());
     println!();
     for (scenario, row) in rows {
         for (peer, measured) in peers.iter().zip(row) {
@@ -59,14 +60,66 @@ struct Table<'a> {
 
 impl Table<'_> {
     fn head(&self) {
-        let names: Vec<&str> = self.peers.iter().map(|peer| peer.name).collect();
+        let names: Vec<&str> = self.in_v1().map(|(_, peer)| peer.name).collect();
         println!("| scenario | figure | {} | ours / rust-sdk | target | met |", names.join(" | "));
         println!("|---|---|{}---:|---|---|", "---:|".repeat(names.len()));
+    }
+
+    /// The columns of the first table: the peers that speak version 1.
+    fn in_v1(&self) -> impl Iterator<Item = (usize, &Peer)> {
+        self.peers.iter().enumerate().filter(|(_, peer)| peer.protocol == 1)
+    }
+
+    /// Prints version 2 beside version 1, and returns what was missed.
+    fn versions(&self) -> Vec<String> {
+        let mut missed = Vec::new();
+        let rows = self.rows.iter().filter(|(scenario, _)| scenario.in_v2.is_some());
+        let figures = rows
+            .flat_map(|(scenario, row)| scenario.figures.iter().map(move |figure| (scenario, row, figure)));
+        let mut last = "";
+        for (scenario, row, figure) in figures.filter(|(_, _, figure)| figure.unit.is_judged_in_v2()) {
+            let values = (self.value(row, "ours", figure.key), self.value(row, "ours-v2", figure.key));
+            let (Some(v1), Some(v2)) = values else { continue };
+            if last.is_empty() {
+                println!("\n| scenario | figure | version 1 | version 2 | v2 / v1 | target | met |");
+                println!("|---|---|---:|---:|---:|---|---|");
+            }
+            let (good, bad) = if figure.unit.is_rate() { (v2, v1) } else { (v1, v2) };
+            let part = if bad > 0.0 { good / bad } else { 1.0 };
+            let least = scenario.in_v2.unwrap_or_default();
+            let is_met = part >= least;
+            println!(
+                "| {} | {} | {} | {} | {:.0} % | at least {:.0} % | {} |",
+                if last == scenario.name { "" } else { scenario.title },
+                figure.what,
+                show(figure.unit, v1),
+                show(figure.unit, v2),
+                part * 100.0,
+                least * 100.0,
+                if is_met { "yes" } else { "**no**" },
+            );
+            if !is_met {
+                missed.push(format!(
+                    "{} {} in version 2 is {:.0} % of version 1",
+                    scenario.name,
+                    figure.what,
+                    part * 100.0
+                ));
+            }
+            last = scenario.name;
+        }
+        missed
     }
 
     fn value(&self, row: &Row, peer: &str, key: &str) -> Option<f64> {
         let i = self.peers.iter().position(|other| other.name == peer)?;
         row.get(i)?.median(key)
+    }
+
+    /// A figure of ours in another scenario of this run.
+    fn ours(&self, scenario: &str, key: &str) -> Option<f64> {
+        let (_, row) = self.rows.iter().find(|(other, _)| other.name == scenario)?;
+        self.value(row, "ours", key)
     }
 
     /// How many times better than the official SDK a peer is.
@@ -77,12 +130,9 @@ impl Table<'_> {
     }
 
     fn line(&self, scenario: &Scenario, row: &Row, figure: &Figure, first: bool) -> Option<String> {
-        let cells: Vec<String> = row
-            .iter()
-            .map(|measured| {
-                measured.median(figure.key).map_or("–".into(), |value| show(figure.unit, value))
-            })
-            .collect();
+        let cell = |(i, _)| row.get::<usize>(i)?.median(figure.key).map(|value| show(figure.unit, value));
+        let cells: Vec<String> =
+            self.in_v1().map(|column| cell(column).unwrap_or_else(|| "–".to_owned())).collect();
         let ratio = self.ratio(row, "ours", figure);
         let (target, met) = self.judge(row, figure, ratio);
         // Nothing can be much faster than the floor, so it says what this machine allows.
@@ -126,10 +176,19 @@ impl Table<'_> {
                 format!("at most {}", show_scaled(figure.unit, most)),
                 mine.map(|mine| scaled(figure.unit, mine) <= most),
             ),
+            Target::Sum { of, times } => {
+                let sum: Option<f64> = of.iter().map(|name| self.ours(name, figure.key)).sum();
+                let most = sum.map(|sum| sum * times);
+                let shown = most.map_or(String::new(), |most| format!(" = {}", show(figure.unit, most)));
+                let names: Vec<String> = of.iter().map(|name| format!("“{}”", title(name))).collect();
+                (
+                    format!("at most {times} x ({}){shown}", names.join(" + ")),
+                    mine.zip(most).map(|(mine, most)| mine <= most),
+                )
+            }
             Target::Flat { from, part } => {
-                let few = self.rows.iter().find(|(scenario, _)| scenario.name == from);
-                let few = few.and_then(|(_, row)| self.value(row, "ours", figure.key));
-                let whole = SCENARIOS.iter().find(|scenario| scenario.name == from).map_or("", |s| s.title);
+                let few = self.ours(from, figure.key);
+                let whole = title(from);
                 (
                     format!("at least {:.0} % of “{whole}”", part * 100.0),
                     mine.zip(few).map(|(mine, few)| mine >= few * part),
@@ -144,7 +203,7 @@ impl Table<'_> {
         for (peer, measured) in self.peers.iter().zip(row) {
             let wrong = if measured.disorder > 0.0 {
                 format!("{} messages lost, doubled or out of order", measured.disorder)
-            } else if let Some(why) = measured.failure.as_ref().filter(|_| scenario.side != Side::Build) {
+            } else if let Some(why) = measured.failure.as_ref().filter(|why| !why.starts_with("has no")) {
                 why.clone()
             } else {
                 continue;
@@ -157,6 +216,10 @@ impl Table<'_> {
         }
         missed
     }
+}
+
+fn title(scenario: &str) -> &'static str {
+    SCENARIOS.iter().find(|other| other.name == scenario).map_or("", |other| other.title)
 }
 
 fn times(ratio: f64) -> String {
@@ -188,6 +251,7 @@ fn show_scaled(unit: Unit, value: f64) -> String {
         Unit::PerSecond => format!("{value:.0}/s"),
         Unit::MegabytesPerSecond => format!("{value:.0} MB/s"),
         Unit::Megabytes => format!("{value:.1} MB"),
+        Unit::Kilobytes => format!("{value:.1} kB"),
         Unit::Count => format!("{value:.0}"),
     }
 }

@@ -95,7 +95,7 @@ fn rust_example(agent: &Program, cache: &Path, report: &mut Report) -> Result<()
     shipped::play(cache, report, &run)
 }
 
-/// The client that lends nothing and cannot be asked.
+/// The client that provides nothing and cannot be asked.
 fn python_example(agent: &Program, cache: &Path, report: &mut Report) -> Result<(), String> {
     let (_, peer) = install::official("py", cache)?;
     let example = install::python_examples(cache)?.join("client.py").display().to_string();
@@ -159,7 +159,7 @@ fn plain(line: &str) -> String {
         _ if absent.contains(&word) => "-".to_owned(),
         _ => word.to_owned(),
     };
-    // Why a call has failed is said by whoever notices the cancel first.
+    // The side that notices the cancel first says why a call has failed.
     let line = line.trim_end_matches(":content(text:cancelled)");
     let words = |text: &str, at: char| text.split(at).map(word).collect::<Vec<_>>().join(&at.to_string());
     words(&words(line, ':'), '|')

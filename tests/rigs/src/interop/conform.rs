@@ -1,10 +1,13 @@
 //! `cargo xtask conformance`: `attache check` on the peers that the other chores run with, and the tables of docs/conformance.md.
 //!
-//! Everybody is judged by what they say: agents that need a model have the fake one, clients are started with the checker as
-//! their agent. What is found broken was looked at by hand; the notes are in tests/interop/conformance.jsonl, and a
-//! failure without one is told.
+//! Everybody is judged by what they say: agents that need a model have the scripted one (`--fake-model`), clients are started
+//! with the checker as their agent. The results are kept in tests/interop/results.jsonl; the page and the site are made of them. What
+//! is found broken was looked at by hand; the notes are in tests/interop/conformance.jsonl, and a failure without one is reported.
 
 mod peers;
+mod remote;
+mod site;
+mod store;
 mod table;
 
 use std::fs;
@@ -16,70 +19,94 @@ use serde_json::Value;
 
 use super::{install, real};
 use peers::Peer;
+use store::Record;
 
 const USAGE: &str =
-    "usage: cargo xtask conformance [--only NAME,…] [--protocol VERSION] [--deadline SECONDS] [--print]
+    "usage: cargo xtask conformance [--remote] [--only NAME,…] [--protocol VERSION] [--deadline SECONDS]
+       cargo xtask conformance --print | --site DIR
+  --remote    the transports of servers and of clients that connect to them, and nothing else
   --only      these peers only (a part of the name is enough)
   --protocol  this version of the protocol only
-  --deadline  how long one answer may take, 15 unless told: a slow machine needs more
-  --print     make the page of the reports that are there, and run nothing";
-
-/// What became of one peer.
-struct Judged {
-    peer: Peer,
-    report: Value,
-}
+  --deadline  how long one answer may take, 15 by default: a slow machine needs more
+  --print     make the page of the results that are kept, and run nothing
+  --site      make a static site of the results that are kept, and run nothing";
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let (mut only, mut print, mut deadline) = (Vec::new(), false, "15".to_owned());
-    let mut protocol = None;
+    let (mut protocol, mut is_remote) = (None, false);
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         match arg.as_str() {
             "--only" => only.extend(rest.next().ok_or(USAGE)?.split(',').map(str::to_owned)),
             "--print" => print = true,
+            "--site" => return site::write(Path::new(rest.next().ok_or(USAGE)?)),
+            "--remote" => is_remote = true,
             "--protocol" => protocol = Some(rest.next().ok_or(USAGE)?.clone()),
             "--deadline" => deadline.clone_from(rest.next().ok_or(USAGE)?),
             _ => return Err(USAGE.to_owned()),
         }
+    }
+    if print {
+        let records = store::read()?;
+        let mut missing = table::write(&records)?;
+        missing.extend(table::write_remote(&records)?);
+        return looked_at(&missing);
     }
     let cache = install::cache()?;
     let dir = cache.join("conformance");
     fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let wanted = |name: &str| only.is_empty() || only.iter().any(|part| name.contains(part.as_str()));
     let attache = install::program()?;
+    if is_remote {
+        return remote::run(&remote::Options {
+            attache: &attache,
+            deadline: &deadline,
+            cache: &cache,
+            dir: &dir,
+            wanted: &wanted,
+            args,
+        });
+    }
     let mut peers: Vec<Peer> = peers::all(&cache, &wanted)?;
     peers.retain(|peer| protocol.as_ref().is_none_or(|version| *version == peer.protocol.to_string()));
-    if !print && !real::is_sealed() && peers.iter().any(|peer| peer.needs_model) {
-        // Agents that people use want to tell somebody about it.
+    if !real::is_sealed() && peers.iter().any(|peer| peer.node.is_some()) {
+        // Real agents send telemetry.
         let mut again = vec!["conformance".to_owned()];
         again.extend(args.iter().cloned());
         if let Some(outcome) = real::sealed(&again) {
             return outcome;
         }
     }
-    let mut judged = Vec::new();
+    let mut records = Vec::new();
     for peer in peers {
-        let kept = dir.join(format!("{}.json", peer.file()));
         let started = Instant::now();
-        if !print {
-            judge(&attache, &peer, &deadline, &cache, &dir)?;
-        }
-        let Ok(text) = fs::read_to_string(&kept) else {
-            println!("none    {}: no report", peer.name);
-            continue;
-        };
-        let report: Value =
-            serde_json::from_str(&text).map_err(|error| format!("{}: {error}", kept.display()))?;
-        let (verdict, took) = (table::verdict(&report), started.elapsed().as_secs());
-        println!("judged  {} (version {}): {verdict} ({took} s)", peer.name, peer.protocol);
-        judged.push(Judged { peer, report });
+        judge(&attache, &peer, &deadline, &dir)?;
+        records.push(record(&peer, &dir.join(format!("{}.json", peer.file())))?);
+        println!("        in {} s", started.elapsed().as_secs());
     }
-    let missing = table::write(&judged, only.is_empty() && protocol.is_none())?;
-    if missing.is_empty() { Ok(()) } else { Err(format!("nobody has looked at: {}", missing.join(", "))) }
+    looked_at(&table::write(&store::keep(records)?)?)
 }
 
-fn judge(attache: &str, peer: &Peer, deadline: &str, cache: &Path, dir: &Path) -> Result<(), String> {
+/// An error if there are failures without a note.
+fn looked_at(missing: &[String]) -> Result<(), String> {
+    if missing.is_empty() { Ok(()) } else { Err(format!("without a note: {}", missing.join(", "))) }
+}
+
+/// What is kept of the report on a peer.
+fn record(peer: &Peer, file: &Path) -> Result<Record, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(file).map_err(|error| failed(&error))?;
+    let report: Value = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+    let record = Record::of_report(peer, &report);
+    let (kept, broken) = (record.count("pass"), record.count("fail"));
+    println!(
+        "judged  {} (version {}): {}, {kept} kept, {broken} broken",
+        peer.name, peer.protocol, record.conclusion
+    );
+    Ok(record)
+}
+
+fn judge(attache: &str, peer: &Peer, deadline: &str, dir: &Path) -> Result<(), String> {
     let file = |ext: &str| dir.join(format!("{}.{ext}", peer.file())).to_string_lossy().into_owned();
     let mut command = Command::new(attache);
     command.args(["check", peer.side(), "--faults", "--deadline", deadline, "-j", peer.jobs()]);
@@ -91,20 +118,20 @@ fn judge(attache: &str, peer: &Peer, deadline: &str, cache: &Path, dir: &Path) -
     }
     command.args(["--out", &file("txt"), "--traces", &file("traces")]);
     command.args(&peer.flags).arg("--").args(&peer.command);
-    let _model = match &peer.agent {
-        Some(agent) => {
-            let (model, env) = agent.begin(cache)?;
-            command.env_clear().envs(env);
-            Some(model)
+    match &peer.node {
+        Some(node) => {
+            // A key of this machine's user must not reach an agent.
+            let path = std::env::var("PATH").unwrap_or_default();
+            command.env_clear().env("PATH", format!("{}:{path}", node.display()));
+            command.env("LANG", "C.UTF-8").env("TERM", "dumb").env("HOME", dir);
         }
         None => {
             let home = dir.join("home").join(peer.file());
             let _ = fs::remove_dir_all(&home);
             fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
             command.env("HOME", home);
-            None
         }
-    };
+    }
     let status = command.current_dir(dir).status().map_err(|error| format!("{attache}: {error}"))?;
     // 0 and 1 are verdicts.
     match status.code() {

@@ -77,6 +77,24 @@ pub(super) fn official(sdk: &'static str, cache: &Path) -> Result<(Program, Prog
     }
 }
 
+/// The name of an official SDK for readers, with its version.
+pub(super) fn title(sdk: &str) -> &'static str {
+    match sdk {
+        "ts" => "TypeScript 2.4.0",
+        "py" => "Python 0.12.1",
+        _ => "Rust SDK 5.0.0",
+    }
+}
+
+/// The client on an official SDK that sends one prompt to a server: its command takes the URL, the prompt and perhaps a session.
+pub(super) fn remote_client(sdk: &'static str, cache: &Path) -> Result<Vec<String>, String> {
+    Ok(match sdk {
+        "ts" => vec!["node".to_owned(), text(&typescript(cache)?.join("remote.mjs"))],
+        "py" => vec![text(&python(cache)?), text(&home().join("py/remote.py"))],
+        _ => vec![rust_peer(cache, "remote")?],
+    })
+}
+
 /// The client of version 2 on the official TypeScript SDK.
 pub(super) fn client_v2(cache: &Path) -> Result<Vec<String>, String> {
     Ok(vec!["node".to_owned(), text(&typescript(cache)?.join("client_v2.mjs"))])
@@ -87,7 +105,23 @@ pub(super) fn ts_agent_v2(cache: &Path) -> Result<Vec<String>, String> {
     Ok(vec!["node".to_owned(), text(&typescript(cache)?.join("agent_v2.mjs"))])
 }
 
-/// A program of version 2 on the official Rust SDK.
+/// The agents of both versions behind the router of one SDK.
+pub(super) fn router(sdk: &str, cache: &Path) -> Result<Vec<String>, String> {
+    Ok(match sdk {
+        "ts" => vec!["node".to_owned(), text(&typescript(cache)?.join("router.mjs"))],
+        _ => vec![rust_peer(cache, "router")?],
+    })
+}
+
+/// The client of one SDK that offers one version or both.
+pub(super) fn versions_client(sdk: &str, cache: &Path) -> Result<Vec<String>, String> {
+    Ok(match sdk {
+        "ts" => vec!["node".to_owned(), text(&typescript(cache)?.join("versions.mjs"))],
+        _ => vec![rust_peer(cache, "versions")?],
+    })
+}
+
+/// A program on the official Rust SDK.
 pub(super) fn rust_peer(cache: &Path, name: &str) -> Result<String, String> {
     let [program] = apart(&home().join("rust-peer"), cache, [name])?;
     Ok(program)
@@ -147,7 +181,15 @@ fn typescript(cache: &Path) -> Result<PathBuf, String> {
     let (source, dir) = (home().join("ts"), cache.join("ts"));
     npm(&source, &dir, "ts: @agentclientprotocol/sdk 2.4.0")?;
     // The peers import the SDK from the directory they are in.
-    for file in ["agent.mjs", "agent_v2.mjs", "client.mjs", "client_v2.mjs"] {
+    for file in [
+        "agent.mjs",
+        "agent_v2.mjs",
+        "client.mjs",
+        "client_v2.mjs",
+        "remote.mjs",
+        "router.mjs",
+        "versions.mjs",
+    ] {
         copy(&source.join(file), &dir.join(file))?;
     }
     Ok(dir)
@@ -248,8 +290,8 @@ fn need(program: &str, what_for: &str) -> Result<(), String> {
     }
 }
 
-/// The cargo that runs us, without what it told us about ourselves.
-fn cargo() -> Command {
+/// The cargo that runs us, without the variables that it set for us.
+pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").as_deref().unwrap_or(OsStr::new("cargo")));
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
@@ -260,7 +302,7 @@ fn cargo() -> Command {
     cargo
 }
 
-/// Runs a cargo build that tells in JSON what it made, and returns the programs of those names.
+/// Runs a cargo build that reports its results as JSON, and returns the programs of those names.
 fn built<const N: usize>(cargo: &mut Command, names: [&str; N]) -> Result<[String; N], String> {
     let output =
         cargo.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo does not start: {error}"))?;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::remote::{Server, Via};
 use super::report::{Report, Row};
 use super::{Program, home, tap, wire};
 
@@ -22,12 +23,12 @@ const AFTER: Duration = Duration::from_secs(5);
 const MARK: &str = "ATTACHE_INTEROP_RUN";
 
 /// A program that has run to its end.
-pub(super) struct Ended {
-    pub(super) stdout: Vec<String>,
-    pub(super) stderr: String,
+pub(crate) struct Ended {
+    pub(crate) stdout: Vec<String>,
+    pub(crate) stderr: String,
     /// `None` if it had to be stopped.
-    pub(super) code: Option<i32>,
-    pub(super) problems: Vec<String>,
+    pub(crate) code: Option<i32>,
+    pub(crate) problems: Vec<String>,
 }
 
 /// Runs all scenarios with one pair.
@@ -37,13 +38,36 @@ pub(super) fn run(
     cache: &Path,
     report: &mut Report,
 ) -> Result<(), String> {
-    play(client, agent, &scenarios("scenarios.json")?, &Some, cache, report)
+    play(client, agent, &together()?, &Some, cache, report)
+}
+
+/// Runs all scenarios with one pair and a server between them.
+pub(super) fn run_via(
+    client: &Program,
+    agent: &Program,
+    via: &Via<'_>,
+    cache: &Path,
+    report: &mut Report,
+) -> Result<(), String> {
+    play_via(client, agent, Some(via), &together()?, &Some, cache, report)
 }
 
 /// Runs these scenarios with one pair. `tidy` is what is made of a line that the client prints before it is looked at.
 pub(super) fn play(
     client: &Program,
     agent: &Program,
+    scenarios: &[Value],
+    tidy: &dyn Fn(String) -> Option<String>,
+    cache: &Path,
+    report: &mut Report,
+) -> Result<(), String> {
+    play_via(client, agent, None, scenarios, tidy, cache, report)
+}
+
+fn play_via(
+    client: &Program,
+    agent: &Program,
+    via: Option<&Via<'_>>,
     scenarios: &[Value],
     tidy: &dyn Fn(String) -> Option<String>,
     cache: &Path,
@@ -63,20 +87,39 @@ pub(super) fn play(
             let lacks = &scenario["lacks"];
             lacks[*name].as_str().or(lacks[format!("{name} {side}")].as_str())
         });
+        let over = via.map(|via| format!("{} over {}", client.name, via.transport.word()));
+        let lack = lack.or(over.and_then(|over| scenario["lacks"][over].as_str()));
         if let Some(reason) = lack {
             left_out.push(format!("{id}: {reason}"));
             skip.push(id);
         }
     }
-    let dir = workspace(cache, &format!("{}-{}", client.name, agent.name))?;
+    let dir = workspace(cache, &format!("{}-{}", client.name, agent.name).replace([' ', '(', ')'], ""))?;
     let log = dir.join("wire.log");
     let mut command = client.command.clone();
     if !skip.is_empty() {
         command.extend(["--skip".to_owned(), skip.join(",")]);
     }
     command.push("--".to_owned());
-    command.extend(tap::command(&log, &agent.command)?);
-    let ended = finish(&command, &dir.join("work"), "")?;
+    let is_server = via.is_some_and(|via| via.program.is_none());
+    let tapped = match is_server {
+        true => agent.command.clone(),
+        false => tap::command(&log, &agent.command)?,
+    };
+    let server = via.map(|via| Server::start(via, &tapped, &dir)).transpose()?;
+    match &server {
+        Some(server) => command.push(server.url.clone()),
+        None => command.extend(tapped),
+    }
+    let mut ended = finish(&command, &dir.join("work"), "")?;
+    if let Some(server) = server {
+        // The agent ends with its client, before the server does.
+        let is_over = || tap::read(&log).ok()?.exit.map(drop);
+        if !is_server && within(AFTER, is_over).is_none() {
+            ended.problems.push("the agent lives longer than its client".to_owned());
+        }
+        ended.problems.extend(server.stop());
+    }
 
     let seen: Vec<String> = ended.stdout.iter().cloned().filter_map(tidy).collect();
     let (good, mut bad) = judge(scenarios, &skip, &seen);
@@ -84,8 +127,11 @@ pub(super) fn play(
         bad.push(format!("the client ended with {:?}", ended.code));
     }
     bad.extend(ended.problems);
-    let exchange = tap::read(&log)?;
-    bad.extend(wire::check(&exchange));
+    // A server is not tapped.
+    let exchange = if is_server { Default::default() } else { tap::read(&log)? };
+    if !is_server {
+        bad.extend(wire::check(&exchange));
+    }
     if let Some(code) = exchange.exit.filter(|code| *code != 0) {
         bad.push(format!("the agent ended with code {code}"));
     }
@@ -103,6 +149,53 @@ pub(super) fn play(
         took: started.elapsed(),
     });
     Ok(())
+}
+
+/// The result of some scenarios.
+pub(super) struct Observed {
+    /// How many observations were as expected.
+    pub(super) good: usize,
+    /// What was wrong.
+    pub(super) bad: Vec<String>,
+}
+
+/// Runs these scenarios with a client and a server at a URL. `env` is a variable for the client.
+pub(super) fn play_only(
+    client: &Program,
+    ids: &[&str],
+    url: &str,
+    env: Option<String>,
+    dir: &Path,
+) -> Result<Observed, String> {
+    let all = scenarios("scenarios.json")?;
+    let id = |scenario: &Value| scenario["id"].as_str().unwrap_or_default().to_owned();
+    let others: Vec<String> = all.iter().map(id).filter(|id| !ids.contains(&id.as_str())).collect();
+    let skip: Vec<&str> = others.iter().map(String::as_str).collect();
+    let env = env.into_iter().flat_map(|env| ["env".to_owned(), env]);
+    let mut command: Vec<String> = env.chain(client.command.iter().cloned()).collect();
+    command.extend(["--skip", &skip.join(","), "--", url].map(str::to_owned));
+    let ended = finish(&command, &dir.join("work"), "")?;
+    let (good, mut bad) = judge(&all, &skip, &ended.stdout);
+    bad.extend(ended.problems);
+    if !bad.is_empty() {
+        let _ = fs::write(dir.join("observed.jsonl"), ended.stdout.join("\n"));
+    }
+    Ok(Observed { good, bad })
+}
+
+/// The scenarios that can be played one after another over one connection.
+fn together() -> Result<Vec<Value>, String> {
+    let mut scenarios = scenarios("scenarios.json")?;
+    scenarios.retain(|scenario| scenario["alone"] != true);
+    Ok(scenarios)
+}
+
+/// The reason why a scenario is left out, if one of `who` lacks something for it.
+pub(super) fn lack(id: &str, who: &[String]) -> Result<Option<String>, String> {
+    let scenarios = scenarios("scenarios.json")?;
+    let scenario =
+        scenarios.iter().find(|scenario| scenario["id"] == id).ok_or(format!("no scenario {id}"))?;
+    Ok(who.iter().find_map(|who| scenario["lacks"][who].as_str()).map(str::to_owned))
 }
 
 /// The scenarios of a file of ours.
@@ -258,8 +351,25 @@ pub(super) fn finish_as(start: &Start<'_>) -> Result<Ended, String> {
     Ok(Ended { stdout, stderr: fs::read_to_string(&errors).unwrap_or_default(), code, problems })
 }
 
+/// How other rigs run a program: with an environment of its own.
+pub(crate) struct Process<'a> {
+    pub(crate) command: &'a [String],
+    pub(crate) cwd: &'a Path,
+    pub(crate) env: &'a [(String, String)],
+    /// Polled while the program runs; it is interrupted as soon as this is `true`.
+    pub(crate) interrupt: Option<&'a dyn Fn() -> bool>,
+    pub(crate) time: Duration,
+    pub(crate) after: Duration,
+}
+
+/// Runs a program to its end, or stops it, and ends what it leaves behind.
+pub(crate) fn run_process(process: &Process<'_>) -> Result<Ended, String> {
+    let Process { command, cwd, env, interrupt, time, after } = *process;
+    finish_as(&Start { command, cwd, input: "", env: Some(env), interrupt, time, after })
+}
+
 /// Asks again and again until there is an answer or the time is up.
-fn within<T>(time: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+pub(super) fn within<T>(time: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {
         if let Some(answer) = ask() {

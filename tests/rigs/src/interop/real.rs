@@ -1,7 +1,7 @@
 //! `cargo xtask interop --real`: our clients against agents that people use.
 //!
 //! The agents come from npm, in the versions that the lock files in `tests/interop/real` name. They believe that they
-//! talk to their model; it is `tests/fake-model`, which does what markers in the prompt say. Nothing leaves the machine:
+//! talk to their model; it is the scripted model of `attache check --fake-model`, which does what markers in the prompt say. Nothing leaves the machine:
 //! where Linux allows it, everything runs in a network of its own that has only the loopback, and what the agents try to
 //! reach through a proxy is counted.
 //!
@@ -16,14 +16,15 @@ mod scenes;
 mod seal;
 mod seen;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::install;
 use super::pair::counts_processes;
 use super::report::Report;
 use agents::{AGENTS, Agent};
-use drive::{Driver, Programs};
+use drive::{Driver, Pairing, Programs, Version};
+pub(crate) use place::ModelPlace;
 
 /// The names for `--only`.
 pub(super) fn names() -> Vec<&'static str> {
@@ -46,7 +47,7 @@ pub(super) fn run(only: &[&str], by: &[&str], cache: &Path) -> Result<(), String
             return outcome;
         }
         println!(
-            "note    this system cannot take the network away from the agents; they are only told not to use it"
+            "note    this system cannot take the network away from the agents; they are only asked not to use it"
         );
     }
     if !counts_processes() {
@@ -56,10 +57,15 @@ pub(super) fn run(only: &[&str], by: &[&str], cache: &Path) -> Result<(), String
     for driver in drivers {
         let mut played = Vec::new();
         for agent in &wanted {
-            played.push(scenes::play(agent, driver, &programs, cache, &mut report)?);
+            for version in [Version::V1, Version::V2] {
+                if version == Version::V1 || agent.speaks_v2 {
+                    let pairing = Pairing { agent, driver, version };
+                    played.push((pairing, scenes::play(pairing, &programs, cache, &mut report)?));
+                }
+            }
         }
-        for (agent, session) in wanted.iter().zip(played) {
-            scenes::play_again(agent, driver, session, &programs, cache, &mut report)?;
+        for (pairing, session) in played {
+            scenes::play_again(pairing, session, &programs, cache, &mut report)?;
         }
     }
     report.finish(started.elapsed())
@@ -102,14 +108,19 @@ impl Modelled {
         self.programs.version(self.agent)
     }
 
+    /// The directory of its `node`.
+    pub(super) fn node(&self) -> &Path {
+        &self.programs.node
+    }
+
     fn place(&self, url: &str) -> place::Place {
         let dir = self.cache.join("runs").join(format!("check-{}", self.agent.name));
         place::Place::new(&dir, url, self.agent, &self.programs)
     }
 
     /// Its command line; it does not depend on the model.
-    pub(super) fn command(&self) -> Vec<String> {
-        (self.agent.setup)(&self.place("")).command
+    pub(super) fn command(&self) -> Result<Vec<String>, String> {
+        Ok((self.agent.setup)(&self.place(""))?.command)
     }
 
     /// Starts the model and says in which environment the agent runs; the model ends when it is dropped.
@@ -118,9 +129,36 @@ impl Modelled {
         place::Place::clear(&dir)?;
         let model = model::Model::start(&self.programs.model, &dir.join("model.log"))?;
         let place = self.place(&model.url);
-        let env = place.settle(&(self.agent.setup)(&place))?;
+        let env = place.settle(&(self.agent.setup)(&place)?)?;
         Ok((model, env))
     }
+}
+
+/// The agents that take a model with the chat API of OpenAI.
+pub(crate) const CHAT_AGENTS: &[&str] = &["opencode", "pi", "qwen"];
+
+/// How one of [`CHAT_AGENTS`] is started.
+pub(crate) struct ChatAgent {
+    pub(crate) command: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+}
+
+/// Installs one of [`CHAT_AGENTS`] and writes its settings.
+pub(crate) fn chat_agent(name: &str, at: &ModelPlace<'_>, cache: &Path) -> Result<ChatAgent, String> {
+    let node = package("node", cache)?.join("node_modules/node/bin");
+    let place = place::Place::with_model(at, package(name, cache)?, node);
+    let setup = match name {
+        "opencode" => agents::opencode(&place),
+        "pi" => agents::pi(&place),
+        _ => agents::qwen(&place),
+    }?;
+    let env = place.settle(&setup)?;
+    Ok(ChatAgent { command: setup.command, env })
+}
+
+/// The environment of an agent without settings of its own.
+pub(crate) fn plain_env(at: &ModelPlace<'_>) -> Result<Vec<(String, String)>, String> {
+    place::Place::with_model(at, PathBuf::new(), PathBuf::from("/usr/bin")).settle(&agents::Setup::default())
 }
 
 /// Installs what the lock file of this name in `tests/interop/real` lists.

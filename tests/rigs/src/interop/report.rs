@@ -1,4 +1,4 @@
-//! What came out, told while it happens and once more at the end.
+//! Results, printed as they come and once more at the end.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Tells of a pair that starts.
+    /// Reports the start of a pair.
     pub(super) fn start(client: &str, agent: &str) {
         println!("run     client {client}, agent {agent}");
     }

@@ -179,7 +179,7 @@ fn answer(log: &Log, method: &str) -> Option<Value> {
         .find(|answer| answer.get("method").is_none() && answer["id"] == request["id"])
 }
 
-/// Whether the client showed what the agent, which echoes, was told.
+/// Whether the client showed the echo of its prompt.
 fn shown(ended: &Ended, log: &Log) -> bool {
     let prompt = log.lines.iter().filter(|(from, _)| *from == From::Client).find_map(|(_, line)| {
         let message = serde_json::from_str::<Value>(line).ok()?;
@@ -199,7 +199,7 @@ fn version(log: &Log) -> i64 {
 }
 
 /// A command as one shell word each, for programs that take it as one argument.
-pub(super) fn quoted(command: &[String]) -> String {
+pub(crate) fn quoted(command: &[String]) -> String {
     let words: Vec<String> =
         command.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
     words.join(" ")

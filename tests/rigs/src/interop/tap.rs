@@ -40,6 +40,11 @@ pub(super) fn command(log: &Path, agent: &[String]) -> Result<Vec<String>, Strin
 /// Reads what a tap wrote.
 pub(super) fn read(log: &Path) -> Result<Log, String> {
     let text = std::fs::read_to_string(log).map_err(|error| format!("{}: {error}", log.display()))?;
+    Ok(parse(&text))
+}
+
+/// Reads the text of a log.
+pub(super) fn parse(text: &str) -> Log {
     let mut read = Log::default();
     // Split at the line feed only: other line ends are ordinary characters in JSON texts.
     for line in text.split('\n') {
@@ -50,7 +55,7 @@ pub(super) fn read(log: &Path) -> Result<Log, String> {
             _ => {}
         }
     }
-    Ok(read)
+    read
 }
 
 /// Is the tap.

@@ -27,6 +27,10 @@ struct Exchange {
     client_can: Value,
     agent_can: Value,
     initialized: bool,
+    /// The log is one of version 2, in the form of version 1.
+    is_v2: bool,
+    /// Sessions of version 2 in which a tool call went on after its turn; their agents may speak on their own.
+    background: BTreeSet<String>,
     bad: Vec<String>,
 }
 
@@ -87,11 +91,14 @@ impl Exchange {
             self.say("before the answer to initialize");
         }
         let capabilities = if from == From::Client { &self.agent_can } else { &self.client_can };
-        if gate(from, method, params).is_some_and(|path| !has(capabilities, path)) {
+        let gate = if self.is_v2 { gate_v2(from, method, params) } else { gate(from, method, params) };
+        if gate.is_some_and(|path| !has(capabilities, path)) {
             self.say(format!("{method} was not offered"));
         }
         if method == "initialize" {
-            self.client_can = params["clientCapabilities"].clone();
+            let is_offered = params["protocolVersion"] == 2;
+            let key = if is_offered { "capabilities" } else { "clientCapabilities" };
+            self.client_can = params[key].clone();
         }
         let session = word(params, "sessionId").to_owned();
         if matches!(method, "session/load" | "session/resume") {
@@ -118,7 +125,9 @@ impl Exchange {
         match open.method.as_str() {
             "initialize" => {
                 self.initialized = true;
-                self.agent_can = result["agentCapabilities"].clone();
+                self.is_v2 = result["protocolVersion"] == 2;
+                let key = if self.is_v2 { "capabilities" } else { "agentCapabilities" };
+                self.agent_can = result[key].clone();
             }
             "session/new" | "session/fork" => {
                 self.known.insert(word(result, "sessionId").to_owned());
@@ -161,10 +170,19 @@ impl Exchange {
         }
         let kind = word(update, "sessionUpdate");
         let in_turn = self.client.values().any(|open| {
-            open.session == session && matches!(open.method.as_str(), "session/prompt" | "session/load")
+            let is_turn = match open.method.as_str() {
+                "session/prompt" | "session/load" => true,
+                "session/resume" => self.is_v2,
+                _ => false,
+            };
+            open.session == session && is_turn
         });
         let of_turn = kind.ends_with("_chunk") || kind.starts_with("tool_call") || kind == "plan";
-        if of_turn && !in_turn {
+        let call = (session.to_owned(), word(update, "toolCallId").to_owned());
+        if self.is_v2 && !in_turn && self.tools.contains_key(&call) {
+            self.background.insert(session.to_owned());
+        }
+        if of_turn && !in_turn && !self.background.contains(session) {
             self.say("an update of a turn outside any turn");
         }
         if kind.starts_with("tool_call") {
@@ -213,6 +231,20 @@ fn gate(from: From, method: &str, params: &Value) -> Option<&'static str> {
     })
 }
 
+/// The same for version 2.
+fn gate_v2(from: From, method: &str, params: &Value) -> Option<&'static str> {
+    Some(match (from, method) {
+        (From::Client, "session/fork") => "/session/fork",
+        (From::Client, "session/delete") => "/session/delete",
+        (From::Client, method) if method.starts_with("session/") => "/session",
+        (From::Agent, "elicitation/create") if params["mode"] == "url" => "/elicitation/url",
+        (From::Agent, "elicitation/create") => "/elicitation/form",
+        // No client offers what version 2 does not have.
+        (From::Agent, method) if method.starts_with("fs/") || method.starts_with("terminal/") => "/none",
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,8 +260,13 @@ mod tests {
 
     /// What is wrong when these lines follow the start of a turn.
     fn wrong(lines: &[&str]) -> String {
+        found(HELLO.iter().chain(lines).copied())
+    }
+
+    /// What is wrong with these lines.
+    fn found<'a>(lines: impl Iterator<Item = &'a str>) -> String {
         let mut log = Log::default();
-        for line in HELLO.iter().chain(lines) {
+        for line in lines {
             let from = if line.starts_with('>') { From::Client } else { From::Agent };
             log.lines.push((from, line[2..].to_owned()));
         }
@@ -240,6 +277,23 @@ mod tests {
     fn a_good_exchange_passes() {
         let call = r#"< {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t"}}}"#;
         assert_eq!(wrong(&[call, BYE]), "");
+    }
+
+    #[test]
+    fn work_in_the_background_goes_on_in_version_2_only() {
+        let update = |kind: &str| {
+            format!(
+                r#"< {{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"{kind}","toolCallId":"t"}}}}}}"#
+            )
+        };
+        let (begin, later, text) =
+            (update("tool_call"), update("tool_call_update"), update("agent_message_chunk"));
+        let lines = [&*begin, BYE, &*later, &*text];
+        assert!(wrong(&lines).contains("outside any turn"));
+        let answer =
+            r#"< {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{"session":{}}}}"#;
+        let hello = [HELLO[0], answer].into_iter().chain(HELLO[2..].iter().copied());
+        assert_eq!(found(hello.chain(lines)), "");
     }
 
     #[test]

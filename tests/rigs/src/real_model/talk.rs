@@ -10,22 +10,38 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+/// No answer takes for ever, and every one comes out the same.
+const SETTINGS: &str = "[providers.openai]\ntemperature = 0\nmax_tokens = 160\n";
 /// For one message of the agent. A small model on a busy machine takes its time to read.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// llama.cpp with its model. It ends when its standard input does, so also with us.
-pub(super) struct Server {
+pub(crate) struct ModelServer {
     child: Child,
-    pub(super) url: String,
+    pub(crate) url: String,
 }
 
-impl Server {
-    pub(super) fn start(python: &Path, weights: &Path, log: &Path) -> Result<Self, String> {
+/// How a model is served.
+pub(crate) struct ServerOptions<'a> {
+    /// Python with `xllamacpp`.
+    pub(crate) python: &'a Path,
+    pub(crate) weights: &'a Path,
+    pub(crate) name: &'a str,
+    pub(crate) window: u64,
+    pub(crate) threads: u64,
+    pub(crate) log: &'a Path,
+}
+
+impl ModelServer {
+    pub(crate) fn start(options: &ServerOptions<'_>) -> Result<Self, String> {
+        let ServerOptions { python, weights, log, .. } = options;
         let script = crate::repo::root().join("tests/rigs/src/real_model/serve.py");
         let log = std::fs::File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
         let mut child = Command::new(python)
             .arg(script)
             .arg(weights)
+            .arg(options.name)
+            .args([options.window.to_string(), options.threads.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -36,8 +52,8 @@ impl Server {
             BufReader::new(stdout).read_line(&mut url).map_err(|error| error.to_string())?;
         }
         match url.trim() {
-            "" => Err("the server of the model did not start; see model.log".to_owned()),
-            url => Ok(Server { child, url: url.to_owned() }),
+            "" => Err("the server of the model did not start; see its log".to_owned()),
+            url => Ok(ModelServer { child, url: url.to_owned() }),
         }
     }
 
@@ -56,7 +72,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ModelServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -74,10 +90,13 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    pub(super) fn start(program: &str, server: &Server, place: &Path) -> Result<Self, String> {
+    pub(super) fn start(program: &str, server: &ModelServer, place: &Path) -> Result<Self, String> {
+        let home = place.join("home");
+        std::fs::write(home.join("config.toml"), SETTINGS)
+            .map_err(|error| format!("{}: {error}", home.display()))?;
         let mut child = Command::new(program)
             .args(["agent", "--mode", "plan", "--max-steps", "2", "--model", "openai/smollm2"])
-            .env("ATTACHE_HOME", place.join("home"))
+            .env("ATTACHE_HOME", home)
             .env("OPENAI_BASE_URL", format!("{}/v1", server.url))
             .env("OPENAI_API_KEY", "none-is-needed")
             .current_dir(place.join("work"))

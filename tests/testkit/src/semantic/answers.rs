@@ -1,6 +1,6 @@
-//! Lines that are answers: the real side asks, the peer answers with the line, and what the asker makes of it counts.
+//! Lines that are answers: the real side asks, the peer answers with the line, and the asker's reading is verified.
 
-use attache::client::{AgentHandle, Client};
+use attache::client::{AgentHandle, Client, Protocol};
 use attache::wire::v1::AuthMethod;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -9,9 +9,10 @@ use super::context::Context;
 use super::peer::{Peer, pair};
 use super::{to_agent, to_client};
 use crate::example::Example;
+use crate::registry::Version;
 use crate::verify::{self, Verdict, expect_any};
 
-/// What the asker made of an answer.
+/// The asker's reading of an answer.
 type Made = Result<String, String>;
 
 pub(super) async fn verify(line: &Example) -> Verdict {
@@ -24,8 +25,11 @@ pub(super) async fn verify(line: &Example) -> Verdict {
         "fs/read_text_file" => asked(line, "read").await,
         "fs/write_text_file" => asked(line, "write").await,
         "terminal/create" => asked(line, "terminal").await,
-        // Of the others the type tells all there is to tell.
-        _ => return verify::payload(line, crate::registry::V1).into(),
+        // The type alone decides the others.
+        _ => {
+            let version = Version::of(line.version).unwrap_or(crate::registry::V1);
+            return verify::payload(line, version).into();
+        }
     };
     made.and_then(|made| expect_any(&line.expect, |expect| fits(expect, &made))).into()
 }
@@ -50,13 +54,19 @@ async fn answer_with(peer: &mut Peer, line: &Example, method: &str) -> Result<()
     peer.send(&answer.to_string()).await
 }
 
+/// A client of the version of the line.
+fn client(line: &Example) -> Client {
+    Client::new().protocol(if line.version == 2 { Protocol::V2 } else { Protocol::V1 })
+}
+
 async fn initialized(line: &Example) -> Made {
     let (link, mut peer) = pair();
-    let connecting = tokio::spawn(async move { Client::new().terminal_auth().connect(link).await });
+    let client = client(line).terminal_auth();
+    let connecting = tokio::spawn(async move { client.connect(link).await });
     answer_with(&mut peer, line, "initialize").await?;
     match connecting.await.map_err(|error| error.to_string())? {
         Ok(agent) => skipped_malformed(&agent, line).map(|()| "accepted".to_owned()),
-        // INIT-09: a client that cannot go on lets go of the link.
+        // INIT-09: a client that cannot continue lets go of the link.
         Err(_) => Ok(match peer.next().await {
             Ok(None) | Err(_) => "closes the connection".to_owned(),
             Ok(Some(_)) => "failed request".to_owned(),
@@ -77,26 +87,37 @@ fn skipped_malformed(agent: &AgentHandle, line: &Example) -> Result<(), String> 
 
 async fn opened(line: &Example) -> Made {
     let (link, mut peer) = pair();
+    let client = client(line);
     let opening = tokio::spawn(async move {
-        let agent = Client::new().connect(link).await?;
+        let agent = client.connect(link).await?;
         agent.new_session("/home/ada/demo").await.map(|_| ())
     });
-    to_client::greet(&mut peer).await?;
+    to_client::greet_in(&mut peer, line.version).await?;
     answer_with(&mut peer, line, "session/new").await?;
     finished(opening.await)
 }
 
 async fn prompted(line: &Example) -> Made {
     let (link, mut peer) = pair();
+    let client = client(line);
     let prompting = tokio::spawn(async move {
-        let agent = Client::new().connect(link).await?;
+        let agent = client.connect(link).await?;
         let mut session = agent.new_session("/home/ada/demo").await?;
         session.prompt("go").await?.finish().await.map(|_| ())
     });
-    to_client::greet(&mut peer).await?;
+    to_client::greet_in(&mut peer, line.version).await?;
     let opening = peer.requested("session/new").await?;
     peer.answer(&opening, json!({ "sessionId": "sess-1" })).await?;
     answer_with(&mut peer, line, "session/prompt").await?;
+    if line.version == 2 {
+        // V2-08: an accepted prompt ends with a state.
+        for state in [json!("running"), json!("idle")] {
+            let update = json!({ "sessionUpdate": "state_update", "state": state, "stopReason": "end_turn" });
+            let params = json!({ "sessionId": "sess-1", "update": update });
+            let line = json!({ "jsonrpc": "2.0", "method": "session/update", "params": params });
+            peer.send(&line.to_string()).await?;
+        }
+    }
     finished(prompting.await)
 }
 
@@ -110,7 +131,7 @@ async fn asked(line: &Example, what: &str) -> Made {
     let (findings, mut found) = mpsc::channel(1);
     let (agent, mut peer) = to_agent::start(&Context::of(line), "sess-1", findings);
     let running = tokio::spawn(agent);
-    to_agent::greet(&mut peer).await?;
+    to_agent::greet_in(&mut peer, line.version).await?;
     peer.ask("session/new", json!({ "cwd": "/home/ada/demo", "mcpServers": [] })).await?;
     let params = json!({ "sessionId": "sess-1", "prompt": [{ "type": "text", "text": what }] });
     let request = json!({ "jsonrpc": "2.0", "id": "turn", "method": "session/prompt", "params": params });

@@ -1,4 +1,4 @@
-//! What a line needs around it.
+//! The context that a line needs.
 
 use serde_json::Value;
 

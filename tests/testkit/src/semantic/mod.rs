@@ -60,7 +60,6 @@ async fn run(line: &Example) -> Verdict {
     let outcome = match line.dir.as_str() {
         "c2a" => to_agent::responses(line).await.map(|responses| vec![responses]),
         "a2c" => to_client::responses(line).await.map(|responses| vec![responses]),
-        _ if line.version == 2 => to_agent::responses(line).await.map(|responses| vec![responses]),
         _ => match (to_agent::responses(line).await, to_client::responses(line).await) {
             (Ok(agent), Ok(client)) => Ok(vec![agent, client]),
             (Err(failure), _) | (_, Err(failure)) => Err(failure),

@@ -29,11 +29,7 @@ pub(super) async fn responses(line: &Example) -> Result<Responses, String> {
     let running = tokio::spawn(agent);
     let mut text = line.text.clone();
     if !context.before_initialize() {
-        if line.version == 2 {
-            greet_v2(&mut peer).await?
-        } else {
-            greet(&mut peer).await?
-        };
+        greet_in(&mut peer, line.version).await?;
         let nes = line.method.starts_with("nes/") || line.method.starts_with("document/");
         if nes && !context.bare() && !context.unknown() && line.method != "nes/start" {
             let started = peer.ask("nes/start", json!({})).await?;
@@ -47,8 +43,13 @@ pub(super) async fn responses(line: &Example) -> Result<Responses, String> {
     Ok(responses)
 }
 
-/// The first words of a client that can do everything.
-pub(super) async fn greet(peer: &mut Peer) -> Result<Value, String> {
+/// Initializes in the form of a version.
+pub(super) async fn greet_in(peer: &mut Peer, version: u64) -> Result<Value, String> {
+    if version == 2 { greet_v2(peer).await } else { greet(peer).await }
+}
+
+/// Initializes with every capability.
+async fn greet(peer: &mut Peer) -> Result<Value, String> {
     let capabilities = json!({
         "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": true, "auth": { "terminal": true },
         "session": { "configOptions": { "boolean": {} }, "notices": {}, "compaction": {} },

@@ -1,6 +1,6 @@
 //! A real client, and a peer that plays the agent.
 
-use attache::client::{Client, RequestContext, Terminal, Terminals};
+use attache::client::{Client, Protocol, RequestContext, Terminal, Terminals};
 use attache::wire::v1::*;
 use attache::{Error, Result};
 use serde_json::json;
@@ -32,18 +32,31 @@ pub(super) async fn responses(line: &Example) -> Result<Responses, String> {
         while turn.next().await?.is_some() {}
         Result::<()>::Ok(())
     });
-    greet(&mut peer).await?;
+    greet_in(&mut peer, line.version).await?;
     let opening = peer.requested("session/new").await?;
     peer.answer(&opening, json!({ "sessionId": named })).await?;
-    peer.requested("session/prompt").await?;
+    let prompt = peer.requested("session/prompt").await?;
+    if context.is_v2() {
+        // V2-08, V2-11: the turn continues after the answer.
+        peer.answer(&prompt, json!({ "messageId": "m-1" })).await?;
+        let update = json!({ "sessionUpdate": "state_update", "state": "running" });
+        let params = json!({ "sessionId": named, "update": update });
+        let running = json!({ "jsonrpc": "2.0", "method": "session/update", "params": params });
+        peer.send(&running.to_string()).await?;
+    }
     let text = with_terminal(&mut peer, &context, line, &named).await?;
     let responses = peer.exchange(line, &text).await?;
     running.abort();
     Ok(responses)
 }
 
-/// The first words of an agent that can do everything.
-pub(super) async fn greet(peer: &mut Peer) -> Result<(), String> {
+/// Answers `initialize` in the form of a version.
+pub(super) async fn greet_in(peer: &mut Peer, version: u64) -> Result<(), String> {
+    if version == 2 { greet_v2(peer).await } else { greet(peer).await }
+}
+
+/// Answers `initialize` with every capability.
+async fn greet(peer: &mut Peer) -> Result<(), String> {
     let hello = peer.requested("initialize").await?;
     let capabilities = json!({
         "loadSession": true, "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
@@ -57,6 +70,22 @@ pub(super) async fn greet(peer: &mut Peer) -> Result<(), String> {
     peer.answer(&hello, result).await
 }
 
+/// The same for version 2.
+async fn greet_v2(peer: &mut Peer) -> Result<(), String> {
+    let hello = peer.requested("initialize").await?;
+    let session = json!({
+        "prompt": { "image": {}, "audio": {}, "embeddedContext": {} }, "mcp": { "stdio": {}, "http": {} },
+        "delete": {}, "fork": {}, "archive": {}, "status": {}, "title": {}, "additionalDirectories": {},
+    });
+    let methods = json!([{ "type": "agent", "methodId": "own", "name": "Own" }]);
+    let info = json!({ "name": "peer", "version": "1" });
+    let capabilities = json!({ "session": session, "auth": { "status": {} }, "providers": {} });
+    let result = json!({
+        "protocolVersion": 2, "info": info, "capabilities": capabilities, "authMethods": methods,
+    });
+    peer.answer(&hello, result).await
+}
+
 /// A line about a terminal names one that exists, or one that was released.
 async fn with_terminal(
     peer: &mut Peer,
@@ -64,7 +93,9 @@ async fn with_terminal(
     line: &Example,
     session: &str,
 ) -> Result<String, String> {
-    let about_one = line.method.starts_with("terminal/") && context.param("terminalId").is_some();
+    // V2-39: clients of version 2 have no terminals.
+    let has_terminals = line.method.starts_with("terminal/") && !context.is_v2();
+    let about_one = has_terminals && context.param("terminalId").is_some();
     if !about_one || context.bare() || (context.unknown() && !context.gone()) {
         return Ok(line.text.clone());
     }
@@ -79,8 +110,10 @@ async fn with_terminal(
 
 /// A client, bare or with everything there is.
 pub(super) fn client(context: &Context<'_>) -> Client {
-    let client = Client::new();
-    if context.code() == Some(-32601) {
+    let protocol = if context.is_v2() { Protocol::V2 } else { Protocol::V1 };
+    let client = Client::new().protocol(protocol);
+    // In version 2 a method that is gone is not there whatever the client provides.
+    if context.code() == Some(-32601) && !context.is_v2() {
         return client;
     }
     let missing = context.unknown();

@@ -1,9 +1,16 @@
 //! Anthropic's messages.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::{Decode, Decoded, Piece, count, items, max_output, own_signature, result_text, text};
 use crate::model::{ModelError, ModelInfo, Part, Request, Role, Stop, Thinking, ToolSpec, Usage};
+
+/// The provider's own tool.
+const SEARCH: &str = "web_search";
+/// The most searches of one response. With more the provider would pause the turn.
+const MAX_SEARCHES: u32 = 5;
 
 pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
     let max = max_output(info, request).unwrap_or(info.max_output);
@@ -20,7 +27,15 @@ pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
     }
     if !request.tools.is_empty() {
         let tool = |tool: &ToolSpec| json!({ "name": tool.name, "description": tool.about, "input_schema": tool.schema });
-        body["tools"] = request.tools.iter().map(tool).collect();
+        let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        if request.web_search && !request.tools.iter().any(|tool| tool.name == SEARCH) {
+            tools.push(json!({ "type": "web_search_20250305", "name": SEARCH, "max_uses": MAX_SEARCHES }));
+        }
+        body["tools"] = tools.into();
+    }
+    // The provider refuses a temperature beside thinking.
+    if let (Some(temperature), Thinking::Off) = (request.temperature, request.thinking) {
+        body["temperature"] = json!(temperature);
     }
     if info.thinking {
         set_thinking(&mut body, info, request.thinking, max);
@@ -112,9 +127,14 @@ fn id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
+/// A call that the provider runs itself.
+const SERVER_CALL: &str = "server_tool_use";
+
 #[derive(Default)]
 pub(super) struct Decoder {
     usage: Usage,
+    /// The arguments so far of open calls that the provider runs itself, by block.
+    searches: BTreeMap<u64, String>,
 }
 
 impl Decoder {
@@ -147,7 +167,7 @@ fn content(index: u64, block: &Value, out: &mut Decoded) {
             let json = text(block, "partial_json").map(str::to_owned);
             out.call_piece(Piece { index: Some(index), json, ..Piece::default() });
         }
-        // Tools that run at the provider are never requested.
+        // The results of tools that run at the provider are not sent back, and neither are their calls.
         _ => {}
     }
     if let Some(signature) = text(block, "signature") {
@@ -170,9 +190,18 @@ impl Decode for Decoder {
         let index = count(message, "/index");
         match message["type"].as_str() {
             Some("message_start") => self.count(&message["message"]["usage"], out),
+            Some("content_block_start") if message["content_block"]["type"] == SERVER_CALL => {
+                self.searches.insert(index, String::new());
+            }
             Some("content_block_start") => content(index, &message["content_block"], out),
-            Some("content_block_delta") => content(index, &message["delta"], out),
-            Some("content_block_stop") => out.end_call(index, None),
+            Some("content_block_delta") => match self.searches.get_mut(&index) {
+                Some(json) => json.push_str(text(&message["delta"], "partial_json").unwrap_or_default()),
+                None => content(index, &message["delta"], out),
+            },
+            Some("content_block_stop") => match self.searches.remove(&index) {
+                Some(json) => out.search(&serde_json::from_str(&json).unwrap_or_default()),
+                None => out.end_call(index, None),
+            },
             Some("message_delta") => {
                 if let Some(reason) = text(&message["delta"], "stop_reason") {
                     out.stop = Some(stop(reason, out));
@@ -185,6 +214,10 @@ impl Decode for Decoder {
             // A whole message instead of a stream.
             Some("message") => {
                 for (index, block) in (0..).zip(items(message, "content")) {
+                    if block["type"] == SERVER_CALL {
+                        out.search(&block["input"]);
+                        continue;
+                    }
                     content(index, block, out);
                     out.end_call(index, None);
                 }

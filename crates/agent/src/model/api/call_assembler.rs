@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::text;
+use crate::lenient_json;
 use crate::model::{Event, InvalidCall, Message, Request, Stop, ToolCall};
 
 /// The calls of one answer.
@@ -178,8 +179,8 @@ fn is_whole(json: &str) -> bool {
     matches!(serde_json::from_str(json), Ok(Value::Object(_)))
 }
 
-/// The arguments as an object. No text is an empty object, and some servers wrap the object into a
-/// string.
+/// The arguments as an object. No text is an empty object, some servers wrap the object into a
+/// string, and small models write JSON with faults that can be repaired.
 fn arguments(raw: &str) -> Result<Value, String> {
     if raw.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
@@ -189,6 +190,9 @@ fn arguments(raw: &str) -> Result<Value, String> {
         Ok(Value::Null) => Ok(Value::Object(serde_json::Map::new())),
         Ok(Value::String(inner)) if is_whole(&inner) => arguments(&inner),
         Ok(_) => Err("the arguments must be a JSON object".to_owned()),
-        Err(error) => Err(format!("the arguments are not valid JSON: {error}")),
+        Err(error) => match lenient_json::read(raw) {
+            Some(object @ Value::Object(_)) => Ok(object),
+            _ => Err(format!("the arguments are not valid JSON: {error}")),
+        },
     }
 }

@@ -22,6 +22,9 @@ pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
     if let Some(max) = max_output(info, request) {
         body[if is_openai { "max_completion_tokens" } else { "max_tokens" }] = json!(max);
     }
+    if let Some(temperature) = request.temperature {
+        body["temperature"] = json!(temperature);
+    }
     if info.thinking && request.thinking != Thinking::Off {
         match is_openrouter {
             true => body["reasoning"] = json!({ "effort": request.thinking.id() }),

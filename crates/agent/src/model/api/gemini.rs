@@ -14,9 +14,17 @@ pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
         let tool = |tool: &ToolSpec| json!({ "name": tool.name, "description": tool.about, "parametersJsonSchema": tool.schema });
         let declarations: Vec<Value> = request.tools.iter().map(tool).collect();
         body["tools"] = json!([{ "functionDeclarations": declarations }]);
+        // Earlier models do not search beside other tools.
+        if request.web_search && !["gemini-1", "gemini-2"].iter().any(|old| info.id.contains(old)) {
+            body["tools"] = json!([{ "functionDeclarations": declarations }, { "googleSearch": {} }]);
+            body["toolConfig"] = json!({ "includeServerSideToolInvocations": true });
+        }
     }
     if let Some(max) = max_output(info, request) {
         body["generationConfig"]["maxOutputTokens"] = json!(max);
+    }
+    if let Some(temperature) = request.temperature {
+        body["generationConfig"]["temperature"] = json!(temperature);
     }
     if let (true, Some(thinking)) = (info.thinking, thinking(&info.id, request.thinking)) {
         body["generationConfig"]["thinkingConfig"] = thinking;
@@ -72,6 +80,9 @@ fn contents(info: &ModelInfo, request: &Request) -> Vec<Value> {
                 }
                 Part::Text(text) => parts.push(json!({ "text": text })),
                 Part::Thought { signature, .. } => {
+                    if let Some(search) = own_signature(signature, info, "part") {
+                        parts.push(search.clone());
+                    }
                     // The signature is sent back with an empty text, without the thought itself.
                     if let Some(signature) = own_signature(signature, info, "signature") {
                         parts.push(json!({ "text": "", "thoughtSignature": signature }));
@@ -105,6 +116,11 @@ fn part(part: &Value, out: &mut Decoded) {
     if call.is_object() {
         let signature = signature.map(|signature| signed_by(&out.provider, signature));
         return out.calls.whole(call, &call["args"], signature, &mut out.events);
+    }
+    // A search of the provider is sent back as it came.
+    if part.get("toolCall").or(part.get("toolResponse")).is_some() {
+        out.search_text(&part["toolCall"]["args"]);
+        return out.signature(json!({ "part": part }));
     }
     match part["thought"].as_bool() {
         Some(true) => out.thought(text(part, "text")),

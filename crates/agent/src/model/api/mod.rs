@@ -170,6 +170,19 @@ impl Decoded {
         self.events.push(Event::Signature(signed_by(&self.provider, value)));
     }
 
+    /// A web search of the provider, of which nothing is sent back.
+    fn search(&mut self, arguments: &Value) {
+        self.search_text(arguments);
+        // Ends the thought, so that a later one with a signature of the provider stays by itself.
+        self.signature(json!({ "search": true }));
+    }
+
+    /// Shows the query of a web search as a thought.
+    fn search_text(&mut self, arguments: &Value) {
+        let query = text(arguments, "query").or(arguments["queries"][0].as_str());
+        self.thought(query.map(|query| format!("Web search: {query}\n")).as_deref());
+    }
+
     fn call_piece(&mut self, piece: Piece<'_>) {
         self.calls.take(piece, &mut self.events);
     }

@@ -16,6 +16,9 @@ pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
     if let Some(max) = max_output(info, request) {
         body["options"]["num_predict"] = json!(max);
     }
+    if let Some(temperature) = request.temperature {
+        body["options"]["temperature"] = json!(temperature);
+    }
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(chat::tool).collect();
     }

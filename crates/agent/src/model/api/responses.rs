@@ -16,10 +16,14 @@ pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
         body["instructions"] = json!(request.system);
     }
     if !request.tools.is_empty() {
-        body["tools"] = request.tools.iter().map(tool).collect();
+        let search = request.web_search.then(|| json!({ "type": "web_search" }));
+        body["tools"] = request.tools.iter().map(tool).chain(search).collect();
     }
     if let Some(max) = max_output(info, request) {
         body["max_output_tokens"] = json!(max);
+    }
+    if let Some(temperature) = request.temperature {
+        body["temperature"] = json!(temperature);
     }
     if info.thinking {
         body["include"] = json!(["reasoning.encrypted_content"]);
@@ -122,6 +126,11 @@ fn end_item(index: u64, item: &Value, out: &mut Decoded) {
                 kept["id"] = item["id"].clone();
             }
             out.signature(json!({ "item": kept }));
+        }
+        // The provider refuses a thought without the search that followed it.
+        Some("web_search_call") => {
+            out.search_text(&item["action"]);
+            out.signature(json!({ "item": item }));
         }
         _ => {}
     }

@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::http::lines::{Lines, Sse};
 use crate::model::{Message, Part, Request, Response, Role, Stop, Thinking, ToolCall, ToolSpec, catalog};
+use attache_http::client::sse::{Lines, Sse};
 
 fn info(api: Api) -> ModelInfo {
     let (provider, id) = match api {
@@ -32,13 +32,13 @@ fn read(api: Api, pieces: &[&[u8]]) -> Result<Vec<Event>, ModelError> {
     };
     for piece in pieces {
         if api == Api::Ollama {
-            lines.push(piece).unwrap();
-            while let Some(line) = lines.next() {
-                take(line, &mut events)?;
+            lines.push(piece);
+            while let Some(line) = lines.next_line().unwrap() {
+                take(String::from_utf8(line.to_vec()).unwrap(), &mut events)?;
             }
         } else {
-            sse.push(piece).unwrap();
-            while let Some(event) = sse.next().unwrap() {
+            sse.push(piece);
+            while let Some(event) = sse.next_event().unwrap() {
                 take(event.data, &mut events)?;
             }
         }
@@ -235,6 +235,8 @@ fn conversation(api: Api) -> Request {
         }],
         thinking: Thinking::High,
         max_output: Some(1000),
+        temperature: Some(0.5),
+        web_search: false,
         cache_key: Some("s1".into()),
     }
 }
@@ -348,7 +350,7 @@ fn gemini_gets_signatures_with_calls_and_names_with_results() {
 #[test]
 fn ollama_gets_the_window_that_was_found_out() {
     let body = body(Api::Ollama);
-    assert_eq!(body["options"], json!({"num_ctx": 32_000, "num_predict": 1000}));
+    assert_eq!(body["options"], json!({"num_ctx": 32_000, "num_predict": 1000, "temperature": 0.5}));
     assert_eq!(body["think"], true);
     assert_eq!(body["messages"][1]["images"], json!(["AAAA"]));
     assert_eq!(body["messages"][2]["tool_calls"][0]["function"]["arguments"], json!({"path": "ä"}));

@@ -49,6 +49,7 @@ impl Scripted {
             thinking: true,
             tools: true,
             price: head.price,
+            prompt: None,
         };
         Ok(Scripted { info, script: Arc::new(script) })
     }

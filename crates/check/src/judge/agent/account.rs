@@ -6,7 +6,7 @@ use super::super::{EventLog, Findings, Message, Watcher};
 use super::items;
 use crate::Role;
 
-/// AUTH-24, AUTH-26.
+// AUTH-24, AUTH-26
 #[derive(Default)]
 pub(super) struct Account {
     /// The status that the agent reported last.
@@ -33,7 +33,8 @@ impl Watcher for Account {
     }
 }
 
-/// AUTH-26: of the accounts that are listed, one is in effect while there is an authentication.
+/// Of the accounts that are listed, one is in effect while there is an authentication.
+// AUTH-26
 fn accounts(message: &Message, report: &Value, out: &mut Findings) {
     if report["state"] == "authenticated" && items(&report["accounts"]).next().is_some() {
         let active = items(&report["accounts"]).any(|account| account["active"] == true);

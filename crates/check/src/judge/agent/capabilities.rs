@@ -1,5 +1,5 @@
-//! INIT-15: capabilities that the client did not advertise are not used. `judge/capability_use.rs`
-//! judges the rules about single capabilities, for both roles.
+//! The capability of the client that a message of the agent needs, and the plain form of plans.
+//! `judge/capability_use.rs` judges the rules about single capabilities, for both roles.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::super::{EventLog, Findings, Message, Watcher};
 use super::items;
 use crate::Role;
 
-/// INIT-15, PLAN-07, PLAN-08.
+// PLAN-07, PLAN-08
 pub(super) struct Capabilities;
 
 /// The capability of the client, a path below `clientCapabilities`, that a call of the agent needs,
@@ -29,7 +29,8 @@ fn gate(method: &str, payload: &Value) -> Option<&'static str> {
             let terminal = items(&payload["authMethods"]).any(|method| method["type"] == "terminal");
             terminal.then_some("auth.terminal")
         }
-        _ if method.starts_with("terminal/") => Some("terminal"),
+        // In version 2 clients cancel terminals of the agent.
+        _ if method.starts_with("terminal/") && method != "terminal/cancel" => Some("terminal"),
         _ => None,
     }
 }
@@ -57,30 +58,23 @@ pub(crate) fn needed(message: &Message) -> Option<&'static str> {
 
 impl Watcher for Capabilities {
     fn rules(&self) -> &'static [&'static str] {
-        &["INIT-15", "PLAN-07", "PLAN-08"]
+        &["PLAN-07", "PLAN-08"]
     }
 
     fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
         if message.from != Role::Agent || log.initialize.is_none() {
             return;
         }
-        let (name, found) = match (message.method(), log.response(message)) {
-            (Some(method), _) => (method, gate(method, message.params())),
-            (None, Some((asked, Ok(result)))) => (asked.method.as_str(), gate(&asked.method, result)),
-            _ => return,
-        };
-        if let Some(path) = found {
-            let may = log.can(Role::Client, path);
-            let why = || format!("{name} is used and the client does not advertise `{path}`");
-            out.check("INIT-15", message, may, why);
-            if path == "plan" && !may {
-                out.fail("PLAN-08", message, why());
-            }
+        let Some((_, kind, _)) = message.update() else { return };
+        if log.can(Role::Client, "plan") {
+            return;
+        }
+        if update_gate(&message.params()["update"]) == Some("plan") {
+            let why = format!("`{kind}` is used and the client does not advertise `plan`");
+            out.fail("PLAN-08", message, why);
         }
         // A plan in the plain form for a client that knows no other.
-        if let Some((_, "plan", _)) = message.update()
-            && !log.can(Role::Client, "plan")
-        {
+        if kind == "plan" {
             out.pass("PLAN-08", message);
             out.pass("PLAN-07", message);
         }

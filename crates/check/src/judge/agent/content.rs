@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::super::{EventLog, Findings, Message, Watcher};
 use super::{is_one_of, items};
-use crate::Role;
+use crate::{Role, Version};
 
-/// CONT-01, CONT-03, CONT-04, CONT-05, MSG-02.
+// CONT-01, CONT-03, CONT-04, CONT-05, MSG-02
 pub(super) struct Contents;
 
 const TYPES: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
@@ -16,12 +16,21 @@ impl Watcher for Contents {
         &["CONT-01", "CONT-03", "CONT-04", "CONT-05", "MSG-02", "MSG-05"]
     }
 
-    fn observe(&mut self, _: &EventLog, message: &Message, out: &mut Findings) {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
         if message.from != Role::Agent {
             return;
         }
         let Some((_, kind, update)) = message.update() else { return };
+        let block = |message: &Message, content: &Value, out: &mut Findings| {
+            block(message, log.version(), content, out);
+        };
         match kind {
+            "user_message" | "agent_message" | "agent_thought" => {
+                items(&update["content"]).for_each(|item| block(message, item, out));
+            }
+            "tool_call_content_chunk" if is_content_item(&update["content"]) => {
+                block(message, &update["content"]["content"], out);
+            }
             "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => {
                 block(message, &update["content"], out);
                 if let Some(id) = update.get("messageId").filter(|id| !id.is_null()) {
@@ -31,7 +40,7 @@ impl Watcher for Contents {
                 }
             }
             "tool_call" | "tool_call_update" => {
-                let contents = items(&update["content"]).filter(|item| item["type"] == "content");
+                let contents = items(&update["content"]).filter(|item| is_content_item(item));
                 contents.for_each(|item| block(message, &item["content"], out));
             }
             "compaction_summary_chunk" | "session_message_chunk" => block(message, &update["content"], out),
@@ -48,9 +57,15 @@ impl Watcher for Contents {
     }
 }
 
-fn block(message: &Message, block: &Value, out: &mut Findings) {
+/// Whether an item of a tool call is a content block. TOOL-14 is about one that lacks its block.
+fn is_content_item(item: &Value) -> bool {
+    item["type"] == "content" && item["content"].is_object()
+}
+
+fn block(message: &Message, version: Version, block: &Value, out: &mut Findings) {
     let kind = &block["type"];
-    out.check("CONT-01", message, is_one_of(kind, &TYPES), || format!("a block of type {kind}"));
+    let is_known = is_content_type(version, kind);
+    out.check("CONT-01", message, is_known, || format!("a block of type {kind}"));
     match kind.as_str() {
         Some("image" | "audio") => {
             let named = block["mimeType"].is_string();
@@ -71,6 +86,13 @@ fn block(message: &Message, block: &Value, out: &mut Findings) {
         }
         _ => {}
     }
+}
+
+/// Whether a block may have this type. Version 2 has room for extensions.
+// V2-22
+pub(crate) fn is_content_type(version: Version, kind: &Value) -> bool {
+    let extension = kind.as_str().is_some_and(|kind| kind.starts_with('_'));
+    is_one_of(kind, &TYPES) || (version == Version::V2 && extension)
 }
 
 /// Whether the text is base64 in either alphabet, padded or not, since the sources do not say

@@ -8,7 +8,7 @@ use super::super::{EventLog, Findings, Message, Request, Watcher};
 use super::{is_one_of, is_text, text};
 use crate::Role;
 
-/// ELIC-04, ELIC-05, ELIC-10, ELIC-15, ELIC-21, ELIC-24, ELIC-26, ELIC-27, ELIC-31.
+// ELIC-04, ELIC-05, ELIC-10, ELIC-15, ELIC-21, ELIC-24, ELIC-26, ELIC-27, ELIC-31
 #[derive(Default)]
 pub(super) struct Elicitations {
     /// URL elicitations that were asked for and are not known to be over.

@@ -8,7 +8,7 @@ use super::super::{EventLog, Findings, Message, Watcher};
 use super::{is_text, items};
 use crate::Role;
 
-/// LIST-03, LIST-10, LIST-12, LIST-13, SSTAT-05.
+// LIST-03, LIST-10, LIST-12, LIST-13, SSTAT-05
 #[derive(Default)]
 pub(super) struct Lists {
     /// By session: the title as the last update has it; `None` after one that cleared it.

@@ -6,7 +6,7 @@ use super::super::{EventLog, Findings, Kind, Message, Watcher};
 use super::{is_text, items};
 use crate::Role;
 
-/// MCPA-03, MCPA-04.
+// MCPA-03, MCPA-04
 #[derive(Default)]
 pub(super) struct Servers {
     /// Servers that the client named.

@@ -22,6 +22,7 @@ mod tools;
 mod turns;
 
 pub(crate) use capabilities::needed;
+pub(crate) use content::is_content_type;
 pub(crate) use options::values;
 pub(crate) use paths::is_absolute;
 
@@ -31,7 +32,7 @@ use serde_json::Value;
 /// A fresh set for one conversation.
 pub fn watchers() -> Vec<Box<dyn Watcher>> {
     vec![
-        Box::new(setup::Setup),
+        Box::new(setup::InitializeAnswer),
         Box::new(account::Account::default()),
         Box::new(capabilities::Capabilities),
         Box::new(codes::Codes),

@@ -8,7 +8,7 @@ use super::super::{EventLog, Findings, Kind, Message, Watcher};
 use super::{items, text};
 use crate::Role;
 
-/// NES-04, NES-09, NES-14.
+// NES-04, NES-09, NES-14
 #[derive(Default)]
 pub(super) struct Nes {
     /// How many lines each open document has, by session and URI.
@@ -56,7 +56,8 @@ impl Watcher for Nes {
     }
 }
 
-/// NES-09: counted from 0, the last line of a document is one less than their number.
+/// Counted from 0, the last line of a document is one less than their number.
+// NES-09
 fn positions(message: &Message, suggestion: &Value, lines: usize, out: &mut Findings) {
     let edits = items(&suggestion["edits"]).flat_map(|edit| [&edit["range"]["start"], &edit["range"]["end"]]);
     let places = edits.chain(std::iter::once(&suggestion["position"]));

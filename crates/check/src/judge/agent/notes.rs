@@ -8,7 +8,7 @@ use super::super::{EventLog, Findings, Message, Watcher};
 use super::is_text;
 use crate::Role;
 
-/// NOTE-02, NOTE-07, NOTE-08, NOTE-09, NOTE-10, SUBA-02, SUBA-05, SUBA-06.
+// NOTE-02, NOTE-07, NOTE-08, NOTE-09, NOTE-10, SUBA-02, SUBA-05, SUBA-06
 #[derive(Default)]
 pub(super) struct Notes {
     /// By session and id: whether it is over.
@@ -86,7 +86,8 @@ impl Notes {
         self.compactions.insert(key, ends);
     }
 
-    /// SUBA-02: the announcement comes before everything that bears the child's id.
+    /// The announcement comes before everything that bears the child's id.
+    // SUBA-02
     fn child(&mut self, message: &Message, log: &EventLog, update: &Value, out: &mut Findings) {
         let id = update["sessionId"].as_str().unwrap_or_default();
         if self.children.insert(id.to_owned()) {
@@ -107,7 +108,8 @@ impl Notes {
     }
 }
 
-/// SUBA-05: each member is absent, null or of its type.
+/// Each member is absent, null or of its type.
+// SUBA-05
 fn patch(message: &Message, update: &Value, out: &mut Findings) {
     let texts = ["title", "description", "cwd"].into_iter();
     let objects = ["capabilities", "state"].into_iter();

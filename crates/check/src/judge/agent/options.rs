@@ -6,7 +6,7 @@ use super::super::{EventLog, Findings, Message, Watcher};
 use super::items;
 use crate::Role;
 
-/// CONF-05, CONF-11, MODE-01, MODE-02.
+// CONF-05, CONF-11, MODE-01, MODE-02
 pub(super) struct Options;
 
 impl Watcher for Options {
@@ -22,7 +22,7 @@ impl Watcher for Options {
             && asked.from == Role::Client
             && asked.method.starts_with("session/")
         {
-            options(message, &result["configOptions"], out);
+            options(log, message, &result["configOptions"], out);
             if result["modes"].is_object() {
                 modes(message, &result["modes"], out);
                 out.pass("MODE-02", message);
@@ -31,7 +31,7 @@ impl Watcher for Options {
             }
         }
         if let Some((_, "config_option_update", update)) = message.update() {
-            options(message, &update["configOptions"], out);
+            options(log, message, &update["configOptions"], out);
         }
     }
 }
@@ -48,9 +48,9 @@ fn modes(message: &Message, modes: &Value, out: &mut Findings) {
     out.check("MODE-01", message, offered, || format!("the mode {current} is not among those offered"));
 }
 
-fn options(message: &Message, options: &Value, out: &mut Findings) {
+fn options(log: &EventLog, message: &Message, options: &Value, out: &mut Findings) {
     for option in items(options) {
-        let id = &option["id"];
+        let id = &option[log.version().option_key()];
         let current = &option["currentValue"];
         let usable = match option["type"].as_str() {
             Some("boolean") => current.is_boolean(),

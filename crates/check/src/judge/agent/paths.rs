@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::super::message::asked_tool;
 use super::super::{EventLog, Findings, Message, Watcher};
 use super::items;
 use crate::Role;
@@ -33,14 +34,16 @@ impl Watcher for Paths {
                 });
             }
             "terminal/create" if !params["cwd"].is_null() => path(message, &params["cwd"], "TERM-13", out),
-            "session/request_permission" => tool(message, &params["toolCall"], out),
+            "session/request_permission" => {
+                tool(message, asked_tool(params), out);
+                // The subject of a question about a command, in version 2.
+                cwd(message, &params["subject"]["cwd"], out);
+            }
             "session/update" => {
                 let update = &params["update"];
                 match update["sessionUpdate"].as_str() {
                     Some("tool_call" | "tool_call_update") => tool(message, update, out),
-                    Some("subagent_update") if !update["cwd"].is_null() => {
-                        path(message, &update["cwd"], "ROOT-04", out)
-                    }
+                    Some("subagent_update" | "terminal_update") => cwd(message, &update["cwd"], out),
                     _ => {}
                 }
             }
@@ -49,12 +52,23 @@ impl Watcher for Paths {
     }
 }
 
+/// A directory, if one is named.
+// ROOT-04
+fn cwd(message: &Message, cwd: &Value, out: &mut Findings) {
+    if !cwd.is_null() {
+        path(message, cwd, "ROOT-04", out);
+    }
+}
+
 fn tool(message: &Message, call: &Value, out: &mut Findings) {
     for place in items(&call["locations"]) {
         path(message, &place["path"], "TOOL-18", out);
         line(message, &place["line"], "TOOL-18", out);
     }
-    for item in items(&call["content"]).filter(|item| item["type"] == "diff") {
+    // V2-33 judges the diffs of version 2, which list changes.
+    let diffs =
+        items(&call["content"]).filter(|item| item["type"] == "diff" && item.get("changes").is_none());
+    for item in diffs {
         path(message, &item["path"], "TOOL-15", out);
         let texts = item["newText"].is_string() && (item["oldText"].is_string() || item["oldText"].is_null());
         out.check("TOOL-15", message, texts, || {

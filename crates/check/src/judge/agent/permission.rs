@@ -1,17 +1,20 @@
 //! Permission requests.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
+use super::super::message::asked_tool;
 use super::super::{EventLog, Findings, Message, Watcher};
 use super::{is_text, items};
 use crate::Role;
 
-/// PERM-02, PERM-13.
+// PERM-02, PERM-16, PERM-13
 pub(super) struct Permissions;
 
 impl Watcher for Permissions {
     fn rules(&self) -> &'static [&'static str] {
-        &["PERM-02", "PERM-13"]
+        &["PERM-02", "PERM-16", "PERM-13"]
     }
 
     fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
@@ -28,16 +31,27 @@ impl Watcher for Permissions {
         if method == "session/request_permission" {
             let named = is_text(&params["toolCall"]["toolCallId"]);
             out.check("PERM-02", message, named, || "the question names no tool call".to_owned());
+            distinct(message, &params["options"], out);
         }
         before_the_answer(message, log, method, params, out);
     }
 }
 
-/// PERM-13: the tool call waits for the answer. Visible violations are the end of the tool call and
+/// An id stands for one option.
+// PERM-16
+fn distinct(message: &Message, options: &Value, out: &mut Findings) {
+    let mut seen = BTreeSet::new();
+    let twice = items(options).filter_map(|option| option["optionId"].as_str()).find(|id| !seen.insert(*id));
+    let why = || format!("two options have the id {:?}", twice.unwrap_or_default());
+    out.check("PERM-16", message, twice.is_none(), why);
+}
+
+/// The tool call waits for the answer. Visible violations are the end of the tool call and
 /// a write to a path that it names.
+// PERM-13
 fn before_the_answer(message: &Message, log: &EventLog, method: &str, params: &Value, out: &mut Findings) {
     for asked in log.open_for(Role::Agent, "session/request_permission") {
-        let call = &asked.params["toolCall"];
+        let call = asked_tool(&asked.params);
         let id = &call["toolCallId"];
         let update = &params["update"];
         let done = update["sessionUpdate"] == "tool_call_update"

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::super::{EventLog, Findings, Message, Watcher};
 use super::{is_one_of, items};
+use crate::Version;
 
-/// PLAN-03, PLAN-06, PLAN-09.
+// PLAN-03, PLAN-06, PLAN-09
 #[derive(Default)]
 pub(super) struct Plans {
     /// By session and plan.
@@ -28,18 +29,23 @@ impl Watcher for Plans {
         &["PLAN-03", "PLAN-06", "PLAN-09"]
     }
 
-    fn observe(&mut self, _: &EventLog, message: &Message, out: &mut Findings) {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
         match message.update() {
-            Some((session, "plan", update)) => self.entries(message, session, "", &update["entries"], out),
+            Some((session, "plan", update)) => {
+                self.entries(log.version(), message, (session, ""), &update["entries"], out);
+            }
             Some((session, "plan_update", update)) => {
                 let plan = &update["plan"];
                 let id = plan["planId"].as_str();
-                let known = is_one_of(&plan["type"], &["items", "markdown", "file"]);
+                // V2-22: the types of version 2 are open.
+                let open = log.version() == Version::V2 && plan["type"].is_string();
+                let known = open || is_one_of(&plan["type"], &["items", "markdown", "file"]);
                 out.check("PLAN-09", message, known && id.is_some(), || {
                     "`plan` needs a `type` of items, markdown or file and a `planId`".to_owned()
                 });
                 if plan["type"] == "items" {
-                    self.entries(message, session, id.unwrap_or_default(), &plan["entries"], out);
+                    let plan_id = id.unwrap_or_default();
+                    self.entries(log.version(), message, (session, plan_id), &plan["entries"], out);
                 }
             }
             _ => {}
@@ -48,17 +54,29 @@ impl Watcher for Plans {
 }
 
 impl Plans {
-    fn entries(&mut self, message: &Message, session: &str, plan: &str, entries: &Value, out: &mut Findings) {
+    fn entries(
+        &mut self,
+        version: Version,
+        message: &Message,
+        (session, plan): (&str, &str),
+        entries: &Value,
+        out: &mut Findings,
+    ) {
+        // V2-22: the lists of version 2 are open.
+        let is_listed = |value: &Value, names: &[&str]| match version {
+            Version::V1 => is_one_of(value, names),
+            Version::V2 => value.is_string(),
+        };
         let mut now = BTreeSet::new();
         let mut unfinished = BTreeSet::new();
         out.check("PLAN-06", message, entries.is_array(), || "`entries` is no list".to_owned());
         for entry in items(entries) {
             let whole = entry["content"].is_string()
-                && is_one_of(&entry["priority"], &["high", "medium", "low"])
-                && is_one_of(&entry["status"], &["pending", "in_progress", "completed"]);
+                && is_listed(&entry["priority"], &["high", "medium", "low"])
+                && is_listed(&entry["status"], &["pending", "in_progress", "completed"]);
             out.check("PLAN-06", message, whole, || format!("an entry is {entry}"));
             let content = entry["content"].as_str().unwrap_or_default().to_owned();
-            if entry["status"] != "completed" {
+            if entry["status"] != "completed" && entry["status"] != "cancelled" {
                 unfinished.insert(content.clone());
             }
             now.insert(content);

@@ -6,10 +6,10 @@ use super::super::{EventLog, Findings, Message, Watcher};
 use super::{is_text, items};
 use crate::Role;
 
-/// INIT-05, INIT-10, INIT-11, INIT-13, INIT-27, AUTH-14, NES-10, SSTAT-05, PROV-01.
-pub(super) struct Setup;
+// INIT-05, INIT-10, INIT-11, INIT-13, INIT-27, AUTH-14, NES-10, SSTAT-05, PROV-01
+pub(super) struct InitializeAnswer;
 
-/// What only version 2 says.
+/// Updates that only version 2 has.
 const OF_VERSION_2: [&str; 7] = [
     "user_message",
     "agent_message",
@@ -33,7 +33,7 @@ const CAPABILITIES: [&str; 9] = [
     "_meta",
 ];
 
-impl Watcher for Setup {
+impl Watcher for InitializeAnswer {
     fn rules(&self) -> &'static [&'static str] {
         &[
             "INIT-05", "INIT-10", "INIT-11", "INIT-13", "INIT-27", "INIT-28", "EXT-09", "AUTH-14", "NES-10",
@@ -91,7 +91,7 @@ fn promises(message: &Message, result: &Value, out: &mut Findings) {
     });
     for method in items(&result["authMethods"]) {
         out.check("AUTH-14", message, method.get("command").is_none(), || {
-            format!("the method {} names a command", method["id"])
+            format!("the method {} names a command", method["name"])
         });
     }
     let able = &result["agentCapabilities"];
@@ -114,7 +114,8 @@ fn promises(message: &Message, result: &Value, out: &mut Findings) {
     }
 }
 
-/// NES-10: one of those that the client named, UTF-16 if it named none.
+/// One of those that the client named, UTF-16 if it named none.
+// NES-10
 fn encoding(message: &Message, params: &Value, result: &Value, out: &mut Findings) {
     let able = &result["agentCapabilities"];
     if !able["nes"].is_object() {

@@ -3,7 +3,7 @@
 use super::super::{EventLog, Findings, Message, Watcher};
 use super::is_one_of;
 
-/// PROMPT-07, PROMPT-08, PROMPT-19.
+// PROMPT-07, PROMPT-08, PROMPT-19
 pub(super) struct Turns;
 
 const REASONS: [&str; 5] = ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"];

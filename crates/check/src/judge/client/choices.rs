@@ -66,7 +66,8 @@ fn permission(message: &Message, options: &Value, outcome: &Value, out: &mut Fin
     }
 }
 
-/// RPC-15: codes that cannot be meant by a client.
+/// Codes that cannot be meant by a client.
+// RPC-15
 fn code(message: &Message, id: &Value, error: &Value, out: &mut Findings) {
     match error["code"].as_i64() {
         Some(-32000) => out.fail("RPC-15", message, "-32000 asks for authentication, which no client does"),
@@ -89,7 +90,8 @@ fn mode(log: &EventLog, message: &Message, params: &Value, out: &mut Findings) {
 
 fn option(log: &EventLog, message: &Message, params: &Value, out: &mut Findings) {
     let Some(session) = log.session(params) else { return };
-    let known = items(&session.config).find(|option| option["id"] == params["configId"]);
+    let key = log.version().option_key();
+    let known = items(&session.config).find(|option| option[key] == params["configId"]);
     let value = &params["value"];
     let Some(option) = known else {
         if session.config.is_array() {

@@ -16,7 +16,9 @@ impl Watcher for Opening {
     fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
         match message.call(Role::Client) {
             Some(("initialize", params)) => introduction(message, params, out),
-            Some(("authenticate", params)) => authentication(log, message, params, out),
+            Some((method, params)) if method == log.version().login_method() => {
+                authentication(log, message, method, params, out);
+            }
             Some((method, _)) if method.starts_with('_') => {
                 out.check("INIT-28", message, log.announces_extensions(), || {
                     format!("{method} is called, and no `_meta` of a capability announces anything")
@@ -27,7 +29,7 @@ impl Watcher for Opening {
     }
 }
 
-/// What a client can announce, drafts included.
+/// The capabilities of clients, drafts included.
 const CAPABILITIES: &[&str] = &[
     "fs",
     "terminal",
@@ -96,18 +98,17 @@ fn secret(value: &Value, path: &str) -> Option<String> {
     }
 }
 
-fn authentication(log: &EventLog, message: &Message, params: &Value, out: &mut Findings) {
+fn authentication(log: &EventLog, message: &Message, login: &str, params: &Value, out: &mut Findings) {
     let id = &params["methodId"];
-    let offered = items(&log.initialized["authMethods"]).find(|method| method["id"] == *id);
+    let key = log.version().auth_key();
+    let offered = items(&log.initialized["authMethods"]).find(|method| method[key] == *id);
     out.check("AUTH-03", message, offered.is_some(), || format!("the method {id} was not announced"));
     if let Some(method) = offered {
         let terminal = method["type"] == "terminal";
         out.check("AUTH-10", message, !terminal, || {
-            format!("{id} is a terminal method, which is not for `authenticate`")
+            format!("{id} is a terminal method, which is not for `{login}`")
         });
     }
     let more = params.get("credentials").or(params.get("method"));
-    out.check("AUTH-20", message, more.is_none(), || {
-        "authenticate carries more than the id of a method".to_owned()
-    });
+    out.check("AUTH-20", message, more.is_none(), || format!("{login} carries more than the id of a method"));
 }

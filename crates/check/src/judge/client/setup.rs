@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::super::{EventLog, Findings, Message, Watcher};
 use super::items;
-use crate::Role;
+use crate::judge::agent::is_content_type;
+use crate::{Role, Version};
 
 #[derive(Debug, Default)]
 pub(super) struct Setups {
@@ -27,13 +28,14 @@ impl Watcher for Setups {
             "MCPA-02",
             "MCPA-06",
             "SYSP-03",
+            "CONT-01",
             "CONT-03",
             "CONT-04",
             "PROMPT-05",
         ]
     }
 
-    fn observe(&mut self, _: &EventLog, message: &Message, out: &mut Findings) {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
         let Some((method, params)) = message.call(Role::Client) else { return };
         match method {
             "session/new" | "session/load" | "session/resume" | "session/fork" => {
@@ -47,7 +49,16 @@ impl Watcher for Setups {
                 self.servers(message, params, out);
                 system_prompt(message, params, out);
             }
-            "session/prompt" => items(&params["prompt"]).for_each(|block| content(message, block, out)),
+            "session/list" => {
+                if let Some(cwd) = params["cwd"].as_str() {
+                    out.check("ROOT-04", message, is_absolute(cwd), || {
+                        format!("the directory {cwd:?} is not absolute")
+                    });
+                }
+            }
+            "session/prompt" => {
+                items(&params["prompt"]).for_each(|block| content(log.version(), message, block, out));
+            }
             _ => {}
         }
     }
@@ -125,8 +136,11 @@ fn system_prompt(message: &Message, params: &Value, out: &mut Findings) {
     out.check("SYSP-03", message, kept, || "the system prompt is empty or holds more than text".to_owned());
 }
 
-/// What shapes cannot tell of a content block.
-fn content(message: &Message, block: &Value, out: &mut Findings) {
+/// Judges the encoding of a content block, which its shape does not show.
+fn content(version: Version, message: &Message, block: &Value, out: &mut Findings) {
+    let kind = &block["type"];
+    let is_known = is_content_type(version, kind);
+    out.check("CONT-01", message, is_known, || format!("a block of type {kind}"));
     match block["type"].as_str() {
         Some(kind @ ("image" | "audio")) => {
             if let Some(data) = block["data"].as_str() {

@@ -6,6 +6,7 @@ use super::items;
 use crate::judge::message::text;
 use crate::judge::{EventLog, Findings, Message, Watcher};
 use crate::role::Role;
+use crate::version::Version;
 
 /// Judges the calls of a client.
 #[derive(Debug, Default)]
@@ -16,7 +17,12 @@ pub(super) struct Calls {
 
 impl Watcher for Calls {
     fn rules(&self) -> &'static [&'static str] {
-        &["V2-03", "V2-06", "V2-30", "V2-39"]
+        &["AUTH-16", "V2-03", "V2-06", "V2-30", "V2-39"]
+    }
+
+    /// AUTH-16 has another watcher in version 1.
+    fn versions(&self) -> Vec<Version> {
+        vec![Version::V2]
     }
 
     fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
@@ -44,6 +50,11 @@ impl Watcher for Calls {
             "initialize" => {
                 let able = params["capabilities"].is_object();
                 out.check("V2-03", message, able, || "initialize has no `capabilities`".to_owned());
+            }
+            // V2-07: an agent without methods of authentication has no logout.
+            "auth/logout" => {
+                let any = items(&log.initialized["authMethods"]).next().is_some();
+                out.check("AUTH-16", message, any, || format!("{method}, and `authMethods` is empty"));
             }
             "tool_call/cancel" | "terminal/cancel" => {
                 let (kind, id) = match method {

@@ -73,7 +73,8 @@ fn diffs(message: &Message, content: &Value, out: &mut Findings) {
     items(content).for_each(|item| diff(message, item, out));
 }
 
-/// V2-33: paths are absolute, and a patch changes the listed files.
+/// Paths are absolute, and a patch changes the listed files.
+// V2-33
 fn diff(message: &Message, item: &Value, out: &mut Findings) {
     if item["type"] != "diff" || !item["changes"].is_array() {
         return;

@@ -1,13 +1,12 @@
 //! Watchers of version 2.
 //!
-//! `envelope.rs` judges ids, `shape.rs` types and names, `states.rs` prompts, states and background
+//! `envelope.rs` judges ids, `states.rs` prompts, states and background
 //! work, `sessions.rs` resuming and closing, `content.rs` values, `client.rs` calls of clients.
 
 mod client;
 mod content;
 mod envelope;
 mod sessions;
-mod shape;
 mod states;
 
 use serde_json::Value;
@@ -18,7 +17,6 @@ use super::Watcher;
 pub fn watchers() -> Vec<Box<dyn Watcher>> {
     vec![
         Box::new(envelope::Ids),
-        Box::new(shape::Shape),
         Box::new(states::States::default()),
         Box::new(sessions::Sessions::default()),
         Box::new(content::Contents),
@@ -31,7 +29,7 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// Whether an update of this kind tells the conversation: a message or a tool call.
+/// Whether an update of this kind is part of the conversation: a message or a tool call.
 pub(crate) fn is_conversation(kind: &str) -> bool {
     ["user_message", "agent_message", "agent_thought", "tool_call_"]
         .iter()

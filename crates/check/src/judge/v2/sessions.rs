@@ -100,7 +100,8 @@ impl Sessions {
     }
 }
 
-/// V2-44: absent lists are left out.
+/// Absent lists are left out.
+// V2-44
 fn opened(message: &Message, result: &Value, out: &mut Findings) {
     let null = ["configOptions", "availableCommands"]
         .into_iter()

@@ -180,7 +180,8 @@ impl Activity {
         self.cancelled = reason == "cancelled";
     }
 
-    /// V2-36: the list of background work.
+    /// The list of background work.
+    // V2-36
     fn list(&mut self, message: &Message, listed: &Value, out: &mut Findings) {
         if !listed.is_array() {
             if self.background.is_some() {

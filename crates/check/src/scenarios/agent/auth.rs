@@ -6,7 +6,7 @@ use super::{capabilities, opening};
 use crate::scenarios::scenario_table;
 use crate::{Need, Stage, Step, Stop};
 
-scenario_table! { Agent:
+scenario_table! { Agent in BOTH:
     "auth": "a session is refused until the client authenticates",
         ["AUTH-01", "AUTH-05", "AUTH-06", "AUTH-07", "AUTH-17", "AUTH-22", "AUTH-24", "AUTH-26"] => auth;
     "auth-unknown": "an authentication method that was not offered", ["AUTH-04"] => unknown;
@@ -35,7 +35,8 @@ async fn auth(stage: &mut Stage) -> Step {
     };
     stage.not_applicable("RPC-24", "a login takes as long as a person takes");
     let typed = method.get("type").is_some();
-    match stage.call("authenticate", json!({ "methodId": method["id"] })).await? {
+    let version = stage.version();
+    match stage.call(version.login_method(), json!({ "methodId": method[version.auth_key()] })).await? {
         Ok(_) if !typed => stage.pass("AUTH-07"),
         Ok(_) => {}
         Err(error) if !typed && matches!(error.code, -32601 | -32602) => {
@@ -45,12 +46,12 @@ async fn auth(stage: &mut Stage) -> Step {
             );
             return Ok(());
         }
-        Err(error) => return Err(Stop::NotExercised(format!("authenticate failed: {}", error.message))),
+        Err(error) => return Err(Stop::NotExercised(format!("the login failed: {}", error.message))),
     }
     let answer = stage.call("session/new", params.clone()).await?;
-    stage.check("AUTH-06", answer.is_ok(), "after authenticate a session is still refused");
+    stage.check("AUTH-06", answer.is_ok(), "after the login a session is still refused");
     // Logged in by this scenario, so it may log out again.
-    if stage.need("auth.logout").is_ok() && stage.call("logout", json!({})).await?.is_ok() {
+    if stage.need("auth.logout").is_ok() && stage.call(version.logout_method(), json!({})).await?.is_ok() {
         let answer = stage.call("session/new", params).await?;
         let refused = answer.is_err_and(|error| error.code == -32000);
         stage.check("AUTH-17", refused, "after logout a session is opened without authentication");
@@ -58,7 +59,8 @@ async fn auth(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// AUTH-22: two requests get the same answer, and never -32000.
+/// Two requests get the same answer, and never -32000.
+// AUTH-22
 async fn ask_status(stage: &mut Stage) -> Step {
     if stage.need("auth.status").is_err() {
         return Ok(());
@@ -89,7 +91,7 @@ async fn unknown(stage: &mut Stage) -> Step {
     if result["authMethods"].as_array().is_none_or(Vec::is_empty) {
         return Err(Stop::NotApplicable("the agent offers no authentication".to_owned()));
     }
-    match stage.call("authenticate", json!({ "methodId": "attache-ghost" })).await? {
+    match stage.call(stage.version().login_method(), json!({ "methodId": "attache-ghost" })).await? {
         Err(error) => stage.check(
             "AUTH-04",
             error.code == -32602,

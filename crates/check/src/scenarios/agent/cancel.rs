@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{begin, is_open, is_question, ping, served, unseen};
+use super::{begin, is_question, ping, served, unseen};
 use crate::judge::{Kind, Message};
 use crate::prompts::PromptKind;
 use crate::scenarios::scenario_table;
@@ -19,17 +19,29 @@ scenario_table! { Agent:
         needs [Need::Prompt(PromptKind::Think)] => thinking;
     "cancel-asking": "cancelled while a permission waits",
         ["CANCEL-05", "CANCEL-06", "CANCEL-08", "CANCEL-12"] needs [Need::Prompt(PromptKind::Ask)] => asking;
-    "cancel-running": "cancelled while a terminal runs", ["CANCEL-05", "CANCEL-06", "CANCEL-08", "TERM-05"]
-        needs [Need::Prompt(PromptKind::RunLong)] => running;
+    "cancel-running": "cancelled while a terminal runs", ["CANCEL-04", "CANCEL-05", "CANCEL-06", "CANCEL-08",
+        "TERM-05"] needs [Need::Prompt(PromptKind::RunLong)] => running;
     "cancel-late": "cancelled after the answer", ["CANCEL-10", "CANCEL-12"] => late;
     "cancel-request": "a request is cancelled by its id",
         ["CANCEL-16", "CANCEL-21", "CANCEL-23"] needs [Need::Prompt(PromptKind::Ask)] => request;
 }
 
+/// The time that an agent has to put its terminals away.
+const AFTERWARDS: Duration = Duration::from_secs(2);
+
 /// Checks the answer to a cancelled turn. `sure`: the turn could not have ended before the cancel
 /// arrived.
 async fn judge(stage: &mut Stage, id: &Id, sure: bool) -> Result<Option<Value>, Stop> {
-    match stage.expect(id).await {
+    let mut answered = stage.expect(id).await;
+    if let Err(Stop::Deadline(_)) = answered {
+        // A late answer is slow (CANCEL-04), and may be right.
+        answered = stage.expect(id).await;
+        if answered.is_ok() {
+            let seconds = (stage.deadline() * 6).as_secs();
+            stage.fail("CANCEL-04", format!("it took more than {seconds} seconds to stop"));
+        }
+    }
+    match answered {
         Ok(Ok(result)) => {
             let reason = result["stopReason"].clone();
             if reason == "cancelled" {
@@ -57,7 +69,8 @@ async fn judge(stage: &mut Stage, id: &Id, sure: bool) -> Result<Option<Value>, 
     }
 }
 
-/// CANCEL-12: and then everything goes on.
+/// And then everything goes on.
+// CANCEL-12
 async fn again(stage: &mut Stage, session: &str) -> Step {
     stage.probe().await?;
     let answer = stage.turn(session, PromptKind::Say).await?;
@@ -79,7 +92,7 @@ async fn at_once(stage: &mut Stage) -> Step {
     // The agent has read past the cancel when this is answered; a turn that has ended by then is no
     // evidence.
     ping(stage).await?;
-    let sure = is_open(stage, &session, &id);
+    let sure = stage.is_running(&id);
     judge(stage, &id, sure).await?;
     Ok(())
 }
@@ -97,7 +110,7 @@ async fn thinking(stage: &mut Stage) -> Step {
     let asked = stage.trace().entries.last().map(|entry| entry.at).unwrap_or_default();
     stage.cancel(&session).await?;
     ping(stage).await?;
-    let sure = is_open(stage, &session, &id);
+    let sure = stage.is_running(&id);
     if judge(stage, &id, sure).await?.is_some() {
         let took =
             stage.received(0).last().map(|message| message.at).unwrap_or_default().saturating_sub(asked);
@@ -130,11 +143,26 @@ async fn running(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let id = stage.prompt(&session, PromptKind::RunLong).await?;
     let runs = |message: &Message| message.asks("terminal/wait_for_exit") || message.asks("terminal/output");
-    if !served(stage, &session, &id, runs).await? {
+    if !served(stage, &id, runs).await? {
         return unseen("the agent ran no command in a terminal of the client");
     }
     stage.cancel(&session).await?;
     judge(stage, &id, true).await?;
+    stage.quiet(AFTERWARDS).await?;
+    let runs = stage
+        .log()
+        .terminals
+        .iter()
+        .find(|(_, one)| one.session == session && one.released.is_none() && !one.ended && !one.killed)
+        .map(|(id, one)| (id.clone(), one.created));
+    match runs {
+        Some((id, created)) => stage.fail_at(
+            "CANCEL-04",
+            &[created],
+            format!("the turn was cancelled and has ended, and its command in terminal {id:?} runs on"),
+        ),
+        None => stage.pass("CANCEL-04"),
+    }
     ping(stage).await
 }
 

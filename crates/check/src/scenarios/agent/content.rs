@@ -4,20 +4,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{begin, is_open, ping, prompt, turn, unseen, words};
+use super::{begin, ping, prompt, turn, unseen, words};
 use crate::prompts::PromptKind;
 use crate::scenarios::scenario_table;
+use crate::stage::Id;
 use crate::{Stage, Step, Stop};
 
 scenario_table! { Agent:
     "content": "a prompt of each content type",
         ["PROMPT-03", "INIT-23", "PROMPT-04", "CONT-06", "CONT-07"] => content;
     "show": "the agent shows content of each type",
-        ["CONT-01", "CONT-03", "CONT-04", "CONT-05", "MSG-02"] => show;
+        ["CONT-01", "CONT-03", "CONT-04", "CONT-05", "MSG-02", "INIT-28", "EXT-09"] in BOTH => show;
     "empty-prompt": "a prompt without content", ["PROMPT-22"] => empty;
     "failing": "a turn that fails within", ["PROMPT-20"] => failing;
     "long-turn": "a long turn reports progress while it runs", ["PROMPT-10"] => long;
-    "two-prompts": "a second prompt while one runs", ["PROMPT-13"] => two;
+    "two-prompts": "a second prompt while one runs", ["PROMPT-13", "RPC-24"] => two;
     "meta": "`_meta` of all kinds, and unknown members",
         ["EXT-01", "EXT-03", "EXT-04", "EXT-10", "EXT-11", "EXT-12"] in BOTH => meta;
     "message-id": "a prompt with a message id of the client", ["MSG-03"] => message_id;
@@ -110,7 +111,8 @@ async fn failing(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// PROMPT-10: a long turn reports progress before its end.
+/// A long turn reports progress before its end.
+// PROMPT-10
 async fn long(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     stage.probe().await?;
@@ -119,7 +121,7 @@ async fn long(stage: &mut Stage) -> Step {
     let id = stage.prompt(&session, PromptKind::Think).await?;
     if stage.during(&id, |message| message.update().is_some()).await?.is_some() {
         stage.quiet(Duration::from_secs(1)).await?;
-        if is_open(stage, &session, &id) {
+        if stage.is_running(&id) {
             stage.pass("PROMPT-10");
             stage.cancel(&session).await?;
             stage.expect(&id).await?.ok();
@@ -148,7 +150,7 @@ async fn two(stage: &mut Stage) -> Step {
     };
     let two = stage.prompt(&session, PromptKind::Say).await?;
     stage.quiet(Duration::from_secs(1)).await?;
-    let (waits, queued) = (is_open(stage, &session, &one), is_open(stage, &session, &two));
+    let (waits, queued) = (stage.is_running(&one), stage.is_running(&two));
     let served = stage
         .received(0)
         .iter()
@@ -160,14 +162,33 @@ async fn two(stage: &mut Stage) -> Step {
         stage.answer(&id, json!({ "outcome": { "outcome": "selected", "optionId": option } })).await?;
     }
     let first = stage.expect(&one).await?;
-    if queued {
-        stage.expect(&two).await?.ok();
+    if queued && !answered(stage, &session, &two).await? {
+        return Ok(());
     }
     // Queued, refused, or the first one is given up: all of it is allowed. Two turns that both run
     // to their end are not.
     let beside = waits && served && first.is_ok_and(|result| result["stopReason"] == "end_turn");
     stage.check("PROMPT-13", !beside, "a second turn ran beside the first in one session");
     Ok(())
+}
+
+/// A prompt that came while another ran has its answer too: when its turn ends, or at the
+/// latest when the session is cancelled.
+// RPC-24
+async fn answered(stage: &mut Stage, session: &str, prompt: &Id) -> Result<bool, Stop> {
+    for is_last in [false, true] {
+        match stage.expect(prompt).await {
+            Ok(_) => return Ok(true),
+            Err(Stop::Deadline(_)) if is_last => {}
+            Err(Stop::Deadline(_)) => stage.cancel(session).await?,
+            Err(stop) => return Err(stop),
+        }
+    }
+    stage.fail(
+        "RPC-24",
+        "a prompt that was sent during another turn is not answered, not even after session/cancel",
+    );
+    Ok(false)
 }
 
 async fn meta(stage: &mut Stage) -> Step {
@@ -193,9 +214,15 @@ async fn meta(stage: &mut Stage) -> Step {
         let mut opening = super::opening(stage, json!({}));
         opening[member] = value.clone();
         for (method, params) in [("session/new", opening), ("session/prompt", prompt)] {
+            let mut plain = params.clone();
+            plain.as_object_mut().and_then(|params| params.remove(member));
             match stage.call(method, params).await {
                 Ok(Ok(_)) => stage.pass(rule),
                 Ok(Err(error)) if matches!(error.code, -32602 | -32600 | -32603) => {
+                    // What is refused without the member too is refused for another reason.
+                    if stage.call(method, plain).await?.is_err() {
+                        return unseen("a request without anything odd fails too");
+                    }
                     stage.fail(
                         rule,
                         format!(

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{begin, is_open, ping, served, turn, unseen, words};
+use super::{begin, ping, served, turn, unseen, words};
 use crate::judge::Message;
 use crate::prompts::PromptKind;
 use crate::scenarios::scenario_table;
 use crate::stage::Reply;
 use crate::{Need, Stage, Step, Stop};
 
-scenario_table! { Agent:
+scenario_table! { Agent in BOTH:
     "form": "the agent asks with a form", ["ELIC-04", "ELIC-05", "ELIC-10", "ELIC-12", "ELIC-31"]
         needs [Need::Prompt(PromptKind::Elicit)] => form;
     "form-refused": "a form is declined, cancelled, or fails",
@@ -166,7 +166,7 @@ async fn page(stage: &mut Stage) -> Step {
     answer(stage, "accept", "");
     let mark = stage.mark();
     let id = stage.prompt(&session, PromptKind::ElicitUrl).await?;
-    if !served(stage, &session, &id, |message| asks(message) && message.params()["mode"] == "url").await? {
+    if !served(stage, &id, |message| asks(message) && message.params()["mode"] == "url").await? {
         return unseen("the agent asked for no visit of a page");
     }
     ping(stage).await?;
@@ -189,10 +189,10 @@ async fn page(stage: &mut Stage) -> Step {
     if stage.received(mark).iter().any(|message| done(message)) {
         stage.pass("ELIC-23");
     }
-    if is_open(stage, &session, &id) {
+    if stage.is_running(&id) {
         stage.cancel(&session).await?;
     }
-    stage.expect(&id).await?.ok();
+    stage.end_of(&id).await?.ok();
     Ok(())
 }
 
@@ -201,12 +201,11 @@ async fn page_refused(stage: &mut Stage) -> Step {
     answer(stage, "decline", "");
     let mark = stage.mark();
     let id = stage.prompt(&session, PromptKind::ElicitUrl).await?;
-    if !served(stage, &session, &id, asks).await? && !stage.received(mark).iter().any(|message| asks(message))
-    {
-        stage.expect(&id).await?.ok();
+    if !served(stage, &id, asks).await? && !stage.received(mark).iter().any(|message| asks(message)) {
+        stage.end_of(&id).await?.ok();
         return unseen("the agent asked for no visit of a page");
     }
-    stage.expect(&id).await?.ok();
+    stage.end_of(&id).await?.ok();
     let done = stage.received(mark).iter().any(|message| message.method() == Some("elicitation/complete"));
     stage.check("ELIC-20", !done, "a declined page was taken for a visited one");
     Ok(())

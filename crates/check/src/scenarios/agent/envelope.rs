@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::{anonymous_errors, begin, is_question, opening, ping, prompt, unseen};
+use super::{anonymous_errors, begin, is_question, odd_code_ended, opening, ping, prompt, unseen};
 use crate::judge::{Kind, Message};
 use crate::prompts::PromptKind;
 use crate::scenarios::scenario_table;
@@ -45,7 +45,7 @@ async fn ids(stage: &mut Stage) -> Step {
             format!("a request with the id {id} was answered with the id {came}"),
         );
     }
-    for id in [json!(1.5), json!({})] {
+    for id in [json!([1]), json!({})] {
         stage.request_as(id.clone(), "_attache/probe", json!({})).await?;
         let answered = stage.probe().await?.into_iter().any(|message| match &message.kind {
             Kind::Response { id: came, outcome } => {
@@ -164,7 +164,7 @@ async fn unknown_method(stage: &mut Stage) -> Step {
     for (rule, method) in [("RPC-12", "no/such"), ("EXT-07", "_attache/no-such")] {
         match stage.call(method, json!({})).await? {
             Err(error) if error.code == -32601 => stage.pass(rule),
-            // RPC-15 speaks of this code itself.
+            // RPC-15 judges this code itself.
             Err(error) if error.code == -32700 => {}
             Err(error) => {
                 stage.fail(rule, format!("{method} was refused with {} instead of -32601", error.code))
@@ -217,17 +217,7 @@ async fn odd_code(stage: &mut Stage) -> Step {
         ended?.ok();
         return unseen("the agent read no file through the client");
     }
-    match ended {
-        Ok(_) => stage.pass("RPC-16"),
-        Err(Stop::PeerGone) => {
-            stage.fail("RPC-16", "the agent ended when its request was refused with -31999")
-        }
-        Err(Stop::Deadline(_)) => {
-            stage.fail("RPC-16", "the turn does not end after a request was refused with -31999")
-        }
-        Err(stop) => return Err(stop),
-    }
-    Ok(())
+    odd_code_ended(stage, ended)
 }
 
 async fn at_once(stage: &mut Stage) -> Step {
@@ -284,7 +274,8 @@ async fn two_reads(stage: &mut Stage) -> Step {
     }
 }
 
-/// RPC-24: one answer each, counted by a watcher; here it is waited for.
+/// One answer each, counted by a watcher; here it is waited for.
+// RPC-24
 async fn answers(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let mode = stage

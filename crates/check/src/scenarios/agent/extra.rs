@@ -4,7 +4,7 @@ use super::{begin, ping, turn};
 use crate::scenarios::scenario_table;
 use crate::{Stage, Step};
 
-scenario_table! { Agent:
+scenario_table! { Agent in BOTH:
     "notice": "the agent sends a notice", ["NOTE-01", "NOTE-02"]
         => wish("Notice: tell me something as a notice of the session, not as a message.");
     "compact": "the agent makes room in its context, twice",

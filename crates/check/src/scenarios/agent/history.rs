@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{begin, reopening, turn, unseen, words};
-use crate::judge::{Message, is_conversation};
+use super::transcript::{Exchange, Transcript};
+use super::{begin, reopening, turn, unseen};
+use crate::judge::{Message, is_conversation, part};
 use crate::prompts::PromptKind;
 use crate::scenarios::scenario_table;
 use crate::stage::Id;
@@ -23,13 +24,20 @@ scenario_table! { Agent:
         ["SESS-23"] needs [Need::Agent("sessionCapabilities.resume")] => resume;
 }
 
-/// The message and tool updates of a session between two places.
+/// The message and tool updates of a session since `mark`.
 fn replay<'a>(
     stage: &'a Stage,
     session: &'a str,
     mark: usize,
 ) -> impl Iterator<Item = (&'a Message, &'a str, &'a Value)> {
-    stage.received(mark).iter().filter_map(move |message| {
+    parts(stage.received(mark), session)
+}
+
+fn parts<'a>(
+    messages: &'a [Rc<Message>],
+    session: &'a str,
+) -> impl Iterator<Item = (&'a Message, &'a str, &'a Value)> {
+    messages.iter().filter_map(move |message| {
         let (_, kind, update) = message.update()?;
         (is_conversation(kind) && message.params()["sessionId"] == *session)
             .then_some((&**message, kind, update))
@@ -47,15 +55,29 @@ async fn put_down(stage: &mut Stage, session: &str) -> Step {
 /// A word that comes back.
 const TOKEN: &str = "attache-remember";
 
+/// The time in which a replay that goes on after the answer is expected to show it.
+const LATE: Duration = Duration::from_secs(2);
+
 async fn load(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let mark = stage.mark();
-    if turn(stage, &session, &format!("Notice: say {TOKEN} again. Use no tools.")).await?.is_err() {
-        return unseen("the prompt failed, so there is nothing to load");
+    let said = [
+        format!("Notice: say {TOKEN} again. Use no tools."),
+        stage.prompt_text(PromptKind::Say),
+        stage.prompt_text(PromptKind::Read),
+    ];
+    let mut live = Vec::new();
+    for text in said {
+        let mark = stage.mark();
+        let ended = turn(stage, &session, &text).await?;
+        let whole = ended.is_ok_and(|result| result["stopReason"] == "end_turn");
+        if whole {
+            live.push(Exchange::of_turn(&text, replay(stage, &session, mark)));
+        } else if live.is_empty() {
+            return unseen("the prompt failed, so there is nothing to load");
+        }
     }
-    stage.turn(&session, PromptKind::Say).await?.ok();
-    stage.turn(&session, PromptKind::Read).await?.ok();
-    let (live, said) = (contents(stage, &session, mark), words(stage, &session, mark));
+    let contents_live = contents(stage, &session, mark);
     put_down(stage, &session).await?;
     let mark = stage.mark();
     let id = stage.request("session/load", reopening(stage, &session)).await?;
@@ -63,16 +85,16 @@ async fn load(stage: &mut Stage) -> Step {
         // Whether a session can be loaded in the process that made it is nowhere said.
         return unseen(&format!("session/load was refused: {} {}", error.code, error.message));
     }
-    stage.quiet(Duration::from_millis(500)).await?;
-    on_time(stage, &session, mark, &id);
-    whole(stage, &session, mark, &said);
+    stage.quiet(LATE).await?;
+    on_time(stage, &session, mark, &id, &live);
+    whole(stage, &session, mark, &live);
     let again = contents(stage, &session, mark);
-    replaced(stage, &live, &again);
+    replaced(stage, &contents_live, &again);
     let ids = message_ids(stage, &session, mark);
     put_down(stage, &session).await?;
     let mark = stage.mark();
     if stage.call("session/load", reopening(stage, &session)).await?.is_ok() {
-        stage.quiet(Duration::from_millis(500)).await?;
+        stage.quiet(LATE).await?;
         let again = message_ids(stage, &session, mark);
         stage.check("SESS-17", again == ids, "the message ids of two replays differ");
     }
@@ -83,12 +105,26 @@ fn message_ids(stage: &Stage, session: &str, mark: usize) -> Vec<Value> {
     replay(stage, session, mark).map(|(_, _, update)| update["messageId"].clone()).collect()
 }
 
-/// SESS-12: updates after the answer are no replay.
-fn on_time(stage: &mut Stage, session: &str, mark: usize, id: &Id) {
+/// Nothing that was there before the load comes after its answer. A new message may.
+// SESS-12
+fn on_time(stage: &mut Stage, session: &str, mark: usize, id: &Id, live: &[Exchange]) {
     let answers = |message: &Rc<Message>| message.id() == Some(id) && message.method().is_none();
-    let answer = stage.received(mark).iter().position(answers).unwrap_or_default();
-    let late = replay(stage, session, mark + answer)
-        .next()
+    let answer = mark + stage.received(mark).iter().position(answers).unwrap_or_default();
+    let before: Vec<String> = replay(stage, session, 0)
+        .filter(|(message, ..)| stage.received(mark).first().is_some_and(|first| message.index < first.index))
+        .filter_map(|(_, _, update)| part(update))
+        .collect();
+    // Short words are known again if they are an answer that is missing before.
+    let (early, late) = stage.received(mark).split_at(answer - mark);
+    let (early, all) = (Transcript::of(parts(early, session)), Transcript::of(parts(late, session)));
+    let is_late_answer =
+        live.iter().any(|turn| !early.holds_answer(turn) && all.holds_answer(turn) && turn.has_answer());
+    let late = replay(stage, session, answer)
+        .find(|(_, kind, update)| {
+            *kind == "user_message_chunk"
+                || part(update).is_some_and(|part| before.contains(&part))
+                || (is_late_answer && *kind == "agent_message_chunk")
+        })
         .map(|(message, kind, _)| (message.index, kind.to_owned()));
     match late {
         Some((at, kind)) => {
@@ -98,33 +134,27 @@ fn on_time(stage: &mut Stage, session: &str, mark: usize, id: &Id) {
     }
 }
 
-/// SESS-11: the messages of user and agent, whenever they come. White space and chunk boundaries
-/// may differ.
-fn whole(stage: &mut Stage, session: &str, mark: usize, said: &str) {
-    let gather = |wanted: &str| -> String {
-        let texts = replay(stage, session, mark).filter(|(_, kind, _)| *kind == wanted);
-        texts.filter_map(|(_, _, update)| update["content"]["text"].as_str()).collect()
-    };
+/// Every message of user and agent, in their order, whenever they come. White space and
+/// chunk boundaries may differ. The tool calls too.
+// SESS-11, SESS-15
+fn whole(stage: &mut Stage, session: &str, mark: usize, live: &[Exchange]) {
     let named = |wanted: &str| {
         replay(stage, session, mark)
             .any(|(_, kind, update)| kind == wanted && update["messageId"].is_string())
     };
-    let (user, agent) = (gather("user_message_chunk"), gather("agent_message_chunk"));
     let (agents, users) = (named("agent_message_chunk"), named("user_message_chunk"));
     let noticed = stage
         .received(mark)
         .iter()
         .any(|message| message.update().is_some_and(|(_, kind, _)| kind == "notice"));
-    let spoke = said.is_empty() || !agent.trim().is_empty();
-    let whole = user.contains(TOKEN) && spoke && (!said.contains(TOKEN) || agent.contains(TOKEN));
-    stage.check(
-        "SESS-11",
-        whole,
-        format!("of what was said {said:?}, the replay repeats {agent:?} after {user:?}"),
-    );
-    if whole {
-        stage.pass("SESS-15");
+    let replayed = Transcript::of(replay(stage, session, mark));
+    match replayed.missing(live) {
+        None => stage.pass("SESS-11"),
+        Some(what) => stage.fail("SESS-11", format!("the replay lacks {what}; it is: {replayed}")),
     }
+    let calls = live.iter().map(Exchange::tools).sum::<usize>();
+    let why = format!("{calls} tool calls were made, the replay has {}", replayed.tools());
+    stage.check("SESS-15", replayed.tools() >= calls, why);
     if agents {
         stage.check("MSG-06", users, "messages of the agent have ids, those of the user have none");
     }
@@ -146,8 +176,9 @@ fn contents(stage: &Stage, session: &str, mark: usize) -> Contents {
     found
 }
 
-/// TOOL-06: the content of an update replaces the old one. An agent that appends shows it in the
+/// The content of an update replaces the old one. An agent that appends shows it in the
 /// replay, where the call ends with all contents.
+// TOOL-06
 fn replaced(stage: &mut Stage, live: &Contents, again: &Contents) {
     for (id, parts) in live.iter().filter(|(_, parts)| parts.len() > 1) {
         let (Some(last), Some(replayed)) = (parts.last(), again.get(id).and_then(|parts| parts.last()))

@@ -9,16 +9,17 @@ use super::{begin, open_with, turn, unseen};
 use crate::prompts::PromptKind;
 use crate::scenarios::scenario_table;
 use crate::stage::WireError;
-use crate::{Need, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop, Version};
 
 const LIST: Need = Need::Agent("sessionCapabilities.list");
 
-scenario_table! { Agent:
+scenario_table! { Agent in BOTH:
     "list": "sessions are listed, page by page",
         ["LIST-03", "LIST-05", "LIST-07", "LIST-09", "LIST-10", "LIST-11", "LIST-14", "RPC-21", "SSTAT-05"]
         needs [LIST] => list;
     "list-nothing": "nothing fits", ["LIST-04"] needs [LIST] => nothing;
-    "list-title": "the title in updates and in the list", ["LIST-12", "LIST-13"] needs [LIST] => title;
+    "list-title": "the title in updates and in the list", ["LIST-12", "LIST-13"] needs [LIST]
+        => title;
     "list-archived": "an unknown filter",
         ["SSTAT-06"] needs [Need::Agent("sessionCapabilities.archive")] => filter;
     "delete": "a deleted session is gone",
@@ -110,6 +111,9 @@ async fn nothing(stage: &mut Stage) -> Step {
             stage.check("LIST-04", empty, "a directory without sessions has some");
         }
         Ok(_) => {}
+        Err(error) if error.code == -32601 && stage.version() == Version::V2 => {
+            return unseen("session/list does not exist (V2-05)");
+        }
         Err(error) => stage.fail(
             "LIST-04",
             format!("nothing to list was answered with an error: {} {}", error.code, error.message),

@@ -19,6 +19,7 @@ mod providers;
 mod roots;
 mod sessions;
 mod tools;
+mod transcript;
 mod v2;
 
 use std::rc::Rc;
@@ -29,7 +30,7 @@ use serde_json::{Value, json};
 pub(crate) use crate::judge::agent::is_absolute;
 use crate::judge::{Kind, Message};
 use crate::stage::{Answer, Id};
-use crate::{Scenario, Stage, Step, Stop};
+use crate::{Scenario, Stage, Step, Stop, Version};
 
 /// The scenarios, in the order in which they run.
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -104,12 +105,13 @@ pub(crate) async fn open_with(stage: &mut Stage, more: Value) -> Result<String, 
 
 /// The text that the agent sent to this session since `mark`.
 pub(crate) fn words(stage: &Stage, session: &str, mark: usize) -> String {
-    let said = stage.received(mark).iter().filter_map(|message| {
-        let (_, kind, update) = message.update()?;
-        let theirs = message.params()["sessionId"] == *session && kind == "agent_message_chunk";
-        theirs.then(|| update["content"]["text"].as_str()).flatten()
+    let said = stage.received(mark).iter().filter_map(|message| message.update());
+    let said = said.filter(|(of, ..)| *of == session).flat_map(|(_, kind, update)| match kind {
+        "agent_message_chunk" => vec![&update["content"]],
+        "agent_message" => update["content"].as_array().into_iter().flatten().collect(),
+        _ => Vec::new(),
     });
-    said.collect()
+    said.filter_map(|block| block["text"].as_str()).collect()
 }
 
 /// Whether a message asks for permission.
@@ -137,7 +139,6 @@ pub(crate) async fn ping(stage: &mut Stage) -> Step {
 /// Serves the agent until a message is `wanted`. Returns `false` if the turn `id` ends before.
 pub(crate) async fn served(
     stage: &mut Stage,
-    session: &str,
     id: &Id,
     wanted: impl Fn(&Message) -> bool,
 ) -> Result<bool, Stop> {
@@ -150,7 +151,7 @@ pub(crate) async fn served(
         if stage.received(mark).iter().any(|message| wanted(message)) {
             return Ok(true);
         }
-        if !is_open(stage, session, id) {
+        if !stage.is_running(id) {
             return Ok(false);
         }
     }
@@ -159,9 +160,39 @@ pub(crate) async fn served(
 
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Whether the turn `id` is not answered yet.
-pub(crate) fn is_open(stage: &Stage, session: &str, id: &Id) -> bool {
-    stage.log().sessions.get(session).is_some_and(|known| known.prompts.contains(id))
+/// Judges the end of a turn in which a request of the agent was refused with an unknown
+/// code.
+// RPC-16
+pub(crate) fn odd_code_ended(stage: &mut Stage, ended: Result<Answer, Stop>) -> Step {
+    match ended {
+        Ok(_) => stage.pass("RPC-16"),
+        Err(Stop::PeerGone) => {
+            stage.fail("RPC-16", "the agent ended when its request was refused with -31999")
+        }
+        Err(Stop::Deadline(_)) => {
+            stage.fail("RPC-16", "the turn does not end after a request was refused with -31999")
+        }
+        Err(stop) => return Err(stop),
+    }
+    Ok(())
+}
+
+/// Opens a known session again with its history.
+pub(crate) async fn replay(stage: &mut Stage, session: &str) -> Result<Answer, Stop> {
+    replay_with(stage, session, json!({})).await
+}
+
+/// Like [`replay`], with the members of `more`.
+pub(crate) async fn replay_with(stage: &mut Stage, session: &str, more: Value) -> Result<Answer, Stop> {
+    let mut params = opening(stage, more);
+    params["sessionId"] = json!(session);
+    match stage.version() {
+        Version::V1 => stage.call("session/load", params).await,
+        Version::V2 => {
+            params["replayFrom"] = json!({ "type": "start" });
+            stage.call("session/resume", params).await
+        }
+    }
 }
 
 /// Whether the session's directory is really there.

@@ -6,15 +6,17 @@ use super::{begin, ping, unseen};
 use crate::judge::agent::values;
 use crate::prompts::PromptKind;
 use crate::scenarios::scenario_table;
-use crate::{Stage, Step, Stop};
+use crate::{Stage, Step, Stop, Version};
 
 scenario_table! { Agent:
-    "modes": "the mode is changed", ["MODE-01", "MODE-04", "MODE-05", "MODE-06", "MODE-11"] => modes;
+    "modes": "the mode is changed", ["MODE-01", "MODE-04", "MODE-05", "MODE-06", "MODE-10", "MODE-11"]
+        => modes;
     "options": "config options are changed",
-        ["CONF-05", "CONF-09", "CONF-11", "CONF-13", "CONF-15", "CONF-18", "CONF-19", "MODE-10"] => options;
+        ["CONF-05", "CONF-09", "CONF-11", "CONF-13", "CONF-15", "CONF-18", "CONF-19", "MODE-10"]
+        in BOTH => options;
     "options-plain": "a client that knows no boolean options", ["CONF-07"] => plain;
     "own-changes": "the agent changes its mode and options itself",
-        ["MODE-07", "MODE-08", "CONF-16"] => own_changes;
+        ["MODE-07", "MODE-08", "CONF-16"] in BOTH => own_changes;
     "models": "the model, as drafts had it", ["MODEL-01", "MODEL-03"] => models;
 }
 
@@ -40,6 +42,8 @@ async fn modes(stage: &mut Stage) -> Step {
                     result.is_null() || result.is_object(),
                     format!("the answer is {result}"),
                 );
+                ping(stage).await?;
+                mirrored(stage, &session, mode);
             }
             Ok(Err(error)) => {
                 let wrong = matches!(error.code, -32602 | -32601);
@@ -50,7 +54,7 @@ async fn modes(stage: &mut Stage) -> Step {
                     );
                 }
             }
-            // RPC-24 speaks of that.
+            // RPC-24 judges that.
             Err(Stop::Deadline(_)) => return unseen("session/set_mode is not answered"),
             Err(stop) => return Err(stop),
         }
@@ -68,7 +72,18 @@ async fn modes(stage: &mut Stage) -> Step {
     during_a_turn(stage, &session, offered.first().cloned().unwrap_or_default()).await
 }
 
-/// MODE-06: also while the agent works.
+/// The option of the mode follows, if it names modes in the same way.
+// MODE-10
+fn mirrored(stage: &mut Stage, session: &str, mode: &Value) {
+    let (_, config) = known(stage, session);
+    let option = config.as_array().into_iter().flatten().find(|option| option["category"] == "mode");
+    let Some(option) = option.filter(|option| values(option).any(|value| value == mode)) else { return };
+    let now = option["currentValue"].clone();
+    stage.check("MODE-10", now == *mode, format!("the mode was set to {mode} and its option is {now}"));
+}
+
+/// Also while the agent works.
+// MODE-06
 async fn during_a_turn(stage: &mut Stage, session: &str, mode: Value) -> Step {
     let id = super::sessions::busy(stage, session).await?;
     let answer = stage.call("session/set_mode", json!({ "sessionId": session, "modeId": mode })).await?;
@@ -86,9 +101,19 @@ async fn during_a_turn(stage: &mut Stage, session: &str, mode: Value) -> Step {
     Ok(())
 }
 
+/// The params that set a select, but for the value. Version 2 names the type.
+// V2-40
+fn setting(version: Version, session: &str, option: &Value) -> Value {
+    let mut params = json!({ "sessionId": session, "configId": option });
+    if version == Version::V2 {
+        params["type"] = json!("id");
+    }
+    params
+}
+
 /// Another value than the current one, if there is one, and the params that set it.
-fn other(session: &str, option: &Value) -> Option<Value> {
-    let mut params = json!({ "sessionId": session, "configId": option["id"] });
+fn other(version: Version, session: &str, option: &Value) -> Option<Value> {
+    let mut params = setting(version, session, &option[version.option_key()]);
     match option["type"].as_str()? {
         "boolean" => {
             params["type"] = json!("boolean");
@@ -106,26 +131,30 @@ async fn options(stage: &mut Stage) -> Step {
     if list.is_empty() {
         return Err(Stop::NotApplicable("the agent has no config options".to_owned()));
     }
+    let key = stage.version().option_key();
     // Options that an answer left out although they are there, as the next one shows.
     let mut missing: Vec<Value> = Vec::new();
     for option in &list {
-        let Some(params) = other(&session, option) else { continue };
-        let id = &option["id"];
+        let Some(params) = other(stage.version(), &session, option) else { continue };
+        let id = &option[key];
         let result = match stage.call("session/set_config_option", params.clone()).await? {
             Ok(result) => result,
-            Err(error) if matches!(error.code, -32602 | -32601) => {
-                // CONF-09: the category is not part of the question, so it cannot be missed.
-                let rule = if option["category"].is_string() { "CONF-09" } else { "CONF-13" };
-                stage.fail(
-                    rule,
-                    format!("{params} is one of the offered values and was refused: {}", error.message),
-                );
+            Err(error) => {
+                // An agent may have reasons to refuse a value. CONF-09: the category is none.
+                let mut named = params.clone();
+                named["category"] = option["category"].clone();
+                if option["category"].is_string()
+                    && stage.call("session/set_config_option", named).await?.is_ok()
+                {
+                    let why =
+                        format!("{params} was refused ({}), and taken with its category", error.message);
+                    stage.fail("CONF-09", why);
+                }
                 continue;
             }
-            Err(_) => continue,
         };
         let now: Vec<&Value> = result["configOptions"].as_array().into_iter().flatten().collect();
-        let set = now.iter().find(|entry| entry["id"] == *id);
+        let set = now.iter().find(|entry| entry[key] == *id);
         stage.check(
             "CONF-13",
             set.is_some_and(|entry| entry["currentValue"] == params["value"]),
@@ -150,17 +179,14 @@ async fn options(stage: &mut Stage) -> Step {
         }
         missing.extend(
             list.iter()
-                .map(|option| &option["id"])
-                .filter(|id| !now.iter().any(|entry| entry["id"] == **id))
+                .map(|option| &option[key])
+                .filter(|id| !now.iter().any(|entry| entry[key] == **id))
                 .cloned(),
         );
     }
-    for params in [
-        json!({ "configId": "attache-ghost", "value": "x" }),
-        json!({ "configId": list[0]["id"], "value": "attache-ghost" }),
-    ] {
-        let mut params = params;
-        params["sessionId"] = json!(session);
+    for (option, value) in [(&json!("attache-ghost"), "x"), (&list[0][key], "attache-ghost")] {
+        let mut params = setting(stage.version(), &session, option);
+        params["value"] = json!(value);
         match stage.call("session/set_config_option", params.clone()).await? {
             Err(error) => stage.check(
                 "CONF-15",
@@ -215,7 +241,8 @@ async fn own_changes(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// MODEL-03: an older way to choose the model; kept in step with the option, or refused as unknown.
+/// An older way to choose the model; kept in step with the option, or refused as unknown.
+// MODEL-03
 async fn models(stage: &mut Stage) -> Step {
     stage.initialize(super::capabilities()).await?;
     let result = stage.open_session(super::opening(stage, json!({}))).await?;

@@ -8,7 +8,7 @@ use crate::{Need, Stage, Step, Stop};
 
 const PROVIDERS: Need = Need::Agent("providers");
 
-scenario_table! { Agent:
+scenario_table! { Agent in BOTH:
     "providers-announced": "providers are listed by those who announce them", ["PROV-01"] => announced;
     "providers": "providers are set and disabled",
         ["PROV-03", "PROV-04", "PROV-05", "PROV-06", "PROV-07", "PROV-08", "PROV-09", "PROV-10", "PROV-12"]
@@ -77,7 +77,8 @@ async fn providers(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// PROV-03, PROV-05: the second setting replaces the first, and its headers are not listed.
+/// The second setting replaces the first, and its headers are not listed.
+// PROV-03, PROV-05
 async fn change(stage: &mut Stage, id: &Value, api: &Value) -> Step {
     for base in ["https://one.attache.example", "https://two.attache.example"] {
         let params = json!({
@@ -102,7 +103,8 @@ async fn change(stage: &mut Stage, id: &Value, api: &Value) -> Step {
     Ok(())
 }
 
-/// PROV-06, PROV-10: an unknown protocol is refused, and everything goes on.
+/// An unknown protocol is refused, and everything goes on.
+// PROV-06, PROV-10
 async fn odd(stage: &mut Stage, id: &Value) -> Step {
     let params = json!({ "providerId": id, "apiType": "_attache", "baseUrl": "https://x.example" });
     let answer = match stage.call("providers/set", params).await {

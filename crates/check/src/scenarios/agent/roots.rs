@@ -1,6 +1,6 @@
 //! The environment of a session: directories and MCP servers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,39 +8,55 @@ use serde_json::{Value, json};
 use super::{capabilities, open_with, opening, reopening, turn, unseen, words};
 use crate::judge::Message;
 use crate::scenarios::scenario_table;
+use crate::schema::Method;
 use crate::stage::Permission;
-use crate::{Need, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop, Version};
 
 const ROOTS: Need = Need::Agent("sessionCapabilities.additionalDirectories");
 
 scenario_table! { Agent:
-    "cwd": "a relative path is one of the session's directory", ["ROOT-02"] => cwd;
-    "roots": "relative paths with an additional directory", ["ROOT-06", "ROOT-07"] needs [ROOTS] => roots;
-    "roots-wrong": "additional directories that are none", ["ROOT-10", "ROOT-11"] needs [ROOTS] => wrong;
+    "cwd": "a relative path is one of the session's directory", ["ROOT-02"] in BOTH => cwd;
+    "roots": "relative paths with an additional directory",
+        ["ROOT-06", "ROOT-07", "TOOL-02"] needs [ROOTS] in BOTH => roots;
+    "roots-wrong": "additional directories that are none", ["ROOT-10", "ROOT-11"] needs [ROOTS] in BOTH
+        => wrong;
     "roots-gone": "additional directories are those of the request",
-        ["ROOT-12", "ROOT-04"] needs [ROOTS, Need::Agent("sessionCapabilities.list")] => gone;
+        ["ROOT-12", "ROOT-04"] needs [ROOTS, Need::Agent("sessionCapabilities.list")] in BOTH
+        => gone;
     "roots-fork": "a fork has no additional directories but its own", ["FORK-05"]
-        needs [ROOTS, Need::Agent("sessionCapabilities.fork"), Need::Agent("sessionCapabilities.list")] => forked;
-    "outside": "a path outside, directly and through a link", ["ROOT-03", "ROOT-18"] => outside;
-    "mcp-stdio": "an MCP server that is a program", ["MCP-02", "MCP-05", "MCP-09"] => program;
-    "mcp-wrong": "MCP servers that are none", ["MCP-08", "MCP-10", "MCP-11"] => wrong_servers;
+        needs [ROOTS, Need::Agent("sessionCapabilities.fork"), Need::Agent("sessionCapabilities.list")]
+        in BOTH => forked;
+    "outside": "a path outside, directly and through a link", ["ROOT-03", "ROOT-18"] in BOTH
+        => outside;
+    "mcp-stdio": "an MCP server that is a program", ["MCP-02", "MCP-05", "MCP-09"] in BOTH
+        => program;
+    "mcp-wrong": "MCP servers that are none", ["MCP-08", "MCP-10", "MCP-11"] in BOTH
+        => wrong_servers;
     "mcp-acp": "an MCP server that the client serves over the connection",
-        ["MCPA-04"] needs [Need::Agent("mcpCapabilities.acp")] => served(true);
+        ["MCPA-04"] needs [Need::Agent("mcpCapabilities.acp")] in BOTH => served(true);
     "mcp-acp-old": "the same in the form of August 2026",
         ["MCPA-03"] needs [Need::Agent("mcpCapabilities.acp")] => served(false);
 }
 
 const ASK: &str = "in your working directory and tell me its first line.";
 
-/// The path of each file that was read through the client since `mark`.
+/// The path of each file that the agent looked for since `mark`: read through the client, or in
+/// version 2 named as the location of a tool call.
 fn read(stage: &Stage, mark: usize) -> Vec<String> {
-    let path = |message: &Message| message.params()["path"].as_str().map(str::to_owned);
-    stage
-        .received(mark)
-        .iter()
-        .filter(|message| message.asks("fs/read_text_file"))
-        .filter_map(|message| path(message))
-        .collect()
+    let version = stage.version();
+    let paths = |message: &Message| -> Vec<String> {
+        let path = |place: &Value| place["path"].as_str().map(str::to_owned);
+        match version {
+            Version::V1 if message.asks("fs/read_text_file") => path(message.params()).into_iter().collect(),
+            Version::V1 => Vec::new(),
+            Version::V2 => {
+                let update = message.update().filter(|(_, kind, _)| *kind == "tool_call_update");
+                let places = update.and_then(|(_, _, update)| update["locations"].as_array());
+                places.into_iter().flatten().filter_map(path).collect()
+            }
+        }
+    };
+    stage.received(mark).iter().flat_map(|message| paths(message)).collect()
 }
 
 async fn cwd(stage: &mut Stage) -> Step {
@@ -71,13 +87,14 @@ async fn roots(stage: &mut Stage) -> Step {
     stage.initialize(capabilities()).await?;
     let other = stage.cwd().join("other");
     make_dir(stage, &other);
-    stage.services.set_file(other.join("only-there.txt"), "attache-other\n");
+    put_file(stage, other.join("only-there.txt"), "attache-other\n");
     // The control: a file of the session's own directory is read when there are no other ones.
     let plain = stage.new_session().await?;
     let mark = stage.mark();
     turn(stage, &plain, &format!("Read the file `notes.txt` {ASK}")).await?.ok();
     let reads = |stage: &Stage, session: &str, mark: usize| {
-        !read(stage, mark).is_empty() || words(stage, session, mark).contains("alpha")
+        let asks = stage.version() == Version::V1 && !read(stage, mark).is_empty();
+        asks || words(stage, session, mark).contains("alpha")
     };
     if !reads(stage, &plain, mark) {
         return unseen("the agent did not read the file");
@@ -107,9 +124,18 @@ async fn roots(stage: &mut Stage) -> Step {
                 format!("a relative path was looked for at {path:?}, in an additional directory"),
             );
         }
-        None => stage.skip("ROOT-06", "the agent did not look for the file through the client"),
+        None => stage.skip("ROOT-06", "the agent does not show where it looked for the file"),
     }
     Ok(())
+}
+
+/// Provides a file, on disk if there is one.
+fn put_file(stage: &mut Stage, path: PathBuf, text: &str) {
+    if super::on_disk(stage) {
+        // As in `make_dir`: without the file the scenario shows nothing.
+        std::fs::write(&path, text).ok();
+    }
+    stage.services.set_file(path, text);
 }
 
 pub(super) fn make_dir(stage: &Stage, path: &Path) {
@@ -183,8 +209,9 @@ async fn gone(stage: &mut Stage) -> Step {
         stage.call("session/close", json!({ "sessionId": session })).await?.ok();
     }
     let ways = [("session/resume", "sessionCapabilities.resume"), ("session/load", "loadSession")];
+    let ways = ways.into_iter().filter(|(method, _)| Method::of(stage.version(), method).is_some());
     let mut any = false;
-    for (method, capability) in ways {
+    for (method, capability) in ways.collect::<Vec<_>>() {
         if stage.need(capability).is_err() || stage.call(method, reopening(stage, &session)).await?.is_err() {
             continue;
         }
@@ -223,8 +250,8 @@ async fn outside(stage: &mut Stage) -> Step {
     if !super::on_disk(stage) {
         return unseen("links need a disk");
     }
-    // Without files of the client, who would guard them himself; and what its user allows an agent
-    // may read.
+    // A client that provides files guards them itself, and an agent may read a file that the user
+    // allows: so neither.
     stage.initialize(json!({})).await?;
     stage.services.permission = Permission::Reject;
     let (inner, outer) = (stage.cwd().join("inner"), stage.cwd().join("outer"));
@@ -248,7 +275,8 @@ async fn outside(stage: &mut Stage) -> Step {
     let seen = |stage: &Stage, mark: usize| words(stage, &session, mark).contains("attache-secret");
     let direct = seen(stage, mark);
     let tried = |message: &Message| {
-        super::is_question(message) || message.update().is_some_and(|(_, kind, _)| kind == "tool_call")
+        super::is_question(message)
+            || message.update().is_some_and(|(_, kind, _)| kind.starts_with("tool_call"))
     };
     if !direct && !stage.received(mark).iter().any(|message| tried(message)) {
         return unseen("the agent did not try to read the file");
@@ -290,11 +318,21 @@ async fn program(stage: &mut Stage) -> Step {
         return unseen("a program needs a disk and a shell");
     }
     stage.initialize(json!({})).await?;
+    if stage.version() == Version::V2 {
+        stage.need("mcpCapabilities.stdio")?;
+    }
     stage.new_session().await?;
+    let version = stage.version();
     let marks = ["started", "started-too"].map(|name| stage.cwd().join(name));
     let server = |command: &str, mark: &Path| {
-        json!({ "name": mark.file_name().map(|name| name.to_string_lossy()), "command": command, "env": [],
-            "args": ["-c", SERVER, "sh", mark.to_string_lossy()] })
+        let mut server = json!({
+            "name": mark.file_name().map(|name| name.to_string_lossy()), "command": command, "env": [],
+            "args": ["-c", SERVER, "sh", mark.to_string_lossy()],
+        });
+        if version == Version::V2 {
+            server["type"] = json!("stdio");
+        }
+        server
     };
     let both = json!(marks.each_ref().map(|mark| server("/bin/sh", mark)));
     let answer = stage.call("session/new", opening(stage, json!({ "mcpServers": both }))).await?;

@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::{begin, is_question, open_with, opening, ping, prompt, reopening, turn, unseen, words};
+use super::{
+    begin, is_question, open_with, opening, ping, prompt, reopening, replay, replay_with, turn, unseen, words,
+};
 use crate::judge::Message;
 use crate::prompts::PromptKind;
 use crate::scenarios::scenario_table;
@@ -20,17 +22,18 @@ scenario_table! { Agent:
     "close": "a session is closed while it works", ["SESS-27", "SESS-29", "SESS-30"]
         needs [Need::Agent("sessionCapabilities.close")] => put_away("session/close", "SESS-27");
     "archive": "a session is archived while it works", ["SSTAT-04", "SSTAT-05", "SSTAT-07"]
-        needs [Need::Agent("sessionCapabilities.archive")] => put_away("session/archive", "SSTAT-04");
+        needs [Need::Agent("sessionCapabilities.archive")] in BOTH => put_away("session/archive", "SSTAT-04");
     "fork": "a session is forked and both go on",
-        ["FORK-02", "FORK-03"] needs [Need::Agent("sessionCapabilities.fork")] => fork;
+        ["FORK-02", "FORK-03"] needs [Need::Agent("sessionCapabilities.fork")] in BOTH => fork;
     "status": "asking how a session stands does not change it",
-        ["SSTAT-01"] needs [Need::Agent("sessionCapabilities.status")] => status;
+        ["SSTAT-01"] needs [Need::Agent("sessionCapabilities.status")] in BOTH => status;
     "title": "a title that the user chose",
-        ["SSTAT-08", "SSTAT-09"] needs [Need::Agent("sessionCapabilities.title")] => title;
+        ["SSTAT-08", "SSTAT-09"] needs [Need::Agent("sessionCapabilities.title")] in BOTH => title;
     "system-prompt": "a system prompt of an unknown mode",
-        ["SYSP-02"] needs [Need::Agent("sessionCapabilities.systemPrompt")] => system_prompt;
+        ["SYSP-02"] needs [Need::Agent("sessionCapabilities.systemPrompt")] in BOTH => system_prompt;
     "system-prompt-place": "a system prompt is nothing that the user said", ["SYSP-05"]
-        needs [Need::Agent("sessionCapabilities.systemPrompt"), Need::Agent("loadSession")] => system_place;
+        needs [Need::Agent("sessionCapabilities.systemPrompt"), Need::Agent("loadSession")] in BOTH
+        => system_place;
 }
 
 async fn several(stage: &mut Stage) -> Step {
@@ -75,6 +78,32 @@ async fn side_by_side(stage: &mut Stage) -> Step {
     answer_cancelled(stage, &open, &right).await?;
     stage.cancel(&right).await?;
     stage.expect(&two).await?.ok();
+    stage.services.release("session/request_permission");
+    labelled(stage, [&left, &right]).await
+}
+
+/// What one session was asked to say is not said in the other.
+// PROMPT-12
+async fn labelled(stage: &mut Stage, sessions: [&str; 2]) -> Step {
+    const WORDS: [&str; 2] = ["attache-heron", "attache-plover"];
+    let mark = stage.mark();
+    let mut open = Vec::new();
+    for (session, word) in sessions.iter().zip(WORDS) {
+        open.push(prompt(stage, session, &format!("Repeat the word {word}. Use no tools.")).await?);
+    }
+    for id in &open {
+        stage.expect(id).await?.ok();
+    }
+    let said = sessions.map(|session| words(stage, session, mark));
+    let mixed = WORDS
+        .iter()
+        .zip(&said)
+        .zip(said.iter().rev())
+        .any(|((own, here), there)| !here.contains(own) && there.contains(own));
+    let spoke = WORDS.iter().any(|word| said.iter().any(|text| text.contains(word)));
+    if spoke {
+        stage.check("PROMPT-12", !mixed, "what one session was asked to say was said in another");
+    }
     Ok(())
 }
 
@@ -113,7 +142,7 @@ pub(super) async fn busy(stage: &mut Stage, session: &str) -> Result<Id, Stop> {
     if stage.during(&id, is_question).await?.is_some() {
         return Ok(id);
     }
-    stage.expect(&id).await?.ok();
+    stage.end_of(&id).await?.ok();
     let id = stage.prompt(session, PromptKind::Think).await?;
     match stage.during(&id, |message| message.update().is_some()).await? {
         Some(_) => Ok(id),
@@ -125,7 +154,7 @@ async fn put_away(stage: &mut Stage, method: &str, rule: &'static str) -> Step {
     let session = begin(stage).await?;
     let id = busy(stage, &session).await?;
     let closing = stage.request(method, json!({ "sessionId": session })).await?;
-    match stage.expect(&id).await {
+    match stage.end_of(&id).await {
         Ok(Ok(result)) => {
             let reason = &result["stopReason"];
             stage.check(
@@ -190,7 +219,7 @@ async fn fork(stage: &mut Stage) -> Step {
     }
     // FORK-02: the fork's messages are not in the source's history.
     let mark = stage.mark();
-    if stage.call("session/load", reopening(stage, &session)).await?.is_ok() {
+    if replay(stage, &session).await?.is_ok() {
         let leaked = stage.received(mark).iter().find(|message| {
             message.params()["sessionId"] == *session
                 && String::from_utf8_lossy(&message.line).contains("attache-fork-only")
@@ -259,7 +288,8 @@ async fn system_prompt(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// SYSP-05: a system prompt must not appear as a user message in the history.
+/// A system prompt must not appear as a user message in the history.
+// SYSP-05
 async fn system_place(stage: &mut Stage) -> Step {
     const WORD: &str = "attache-saffron";
     stage.initialize(json!({})).await?;
@@ -268,13 +298,11 @@ async fn system_place(stage: &mut Stage) -> Step {
     let session = open_with(stage, given.clone()).await?;
     stage.turn(&session, PromptKind::Say).await?.ok();
     let mark = stage.mark();
-    let mut params = opening(stage, given);
-    params["sessionId"] = json!(session);
-    if let Err(error) = stage.call("session/load", params).await? {
-        return unseen(&format!("session/load was refused: {} {}", error.code, error.message));
+    if let Err(error) = replay_with(stage, &session, given).await? {
+        return unseen(&format!("the history was refused: {} {}", error.code, error.message));
     }
-    let users =
-        |message: &&Rc<Message>| message.update().is_some_and(|(_, kind, _)| kind == "user_message_chunk");
+    let is_user = |kind: &str| kind == "user_message" || kind == "user_message_chunk";
+    let users = |message: &&Rc<Message>| message.update().is_some_and(|(_, kind, _)| is_user(kind));
     let said: Vec<_> = stage.received(mark).iter().filter(users).cloned().collect();
     if said.is_empty() {
         return unseen("the history repeats nothing that the user said");

@@ -1,6 +1,7 @@
 //! Tools: files, commands, plans, permission.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ scenario_table! { Agent:
          "TOOL-10", "TOOL-11", "TOOL-12", "TOOL-14", "TOOL-18"]
         needs [Need::Prompt(PromptKind::Read)] => read;
     "write": "the agent writes a file",
-        ["PERM-02", "PERM-03", "FS-04", "FS-07", "TOOL-08", "TOOL-15"]
+        ["PERM-02", "PERM-03", "PERM-16", "FS-04", "FS-07", "TOOL-08", "TOOL-15"]
         needs [Need::Prompt(PromptKind::Write)] => write;
     "run": "the agent runs a command",
         ["TERM-05", "TERM-13", "TOOL-16"] needs [Need::Prompt(PromptKind::Run)] => run;
@@ -26,11 +27,15 @@ scenario_table! { Agent:
     "plan-plain": "the agent makes a plan for a client that knows one only",
         ["PLAN-01", "PLAN-03", "PLAN-06", "PLAN-08"]
         needs [Need::Prompt(PromptKind::Plan)] => plan(json!({}));
-    "plan-progress": "the agent does what it planned", ["PLAN-02"] => progress;
+    "plan-progress": "the agent does what it planned", ["PLAN-02", "PLAN-03"] => progress;
     "permission-waits": "nothing happens before a permission is given",
-        ["PERM-13"] needs [Need::Prompt(PromptKind::Write)] => waits;
+        ["PERM-13"] needs [Need::Prompt(PromptKind::Write)] => waits(PromptKind::Write);
+    "permission-waits-run": "no command runs before a permission is given",
+        ["PERM-13"] needs [Need::Prompt(PromptKind::Run)] => waits(PromptKind::Run);
+    "permission-refused-run": "a rejected command does not run",
+        ["PERM-15"] needs [Need::Prompt(PromptKind::Run)] => refused_run;
     "permission-refused": "a rejected tool does not run",
-        ["PERM-09", "PERM-10"] needs [Need::Prompt(PromptKind::Write)] => refused(Permission::Reject);
+        ["PERM-10", "PERM-15"] needs [Need::Prompt(PromptKind::Write)] => refused(Permission::Reject);
     "permission-unknown": "an option that was not offered is no approval",
         ["PERM-09"] needs [Need::Prompt(PromptKind::Write)] => refused(Permission::Unknown);
     "permission-error": "an error is no approval",
@@ -39,7 +44,8 @@ scenario_table! { Agent:
         ["RPC-22"] needs [Need::Prompt(PromptKind::Write)] => null_results;
 }
 
-/// TOOL-01: the agent reports its actions.
+/// The agent reports its actions.
+// TOOL-01
 fn reported(stage: &mut Stage, mark: usize, did: impl Fn(&Message) -> bool) {
     let message = stage.received(mark);
     let used = message.iter().any(|message| did(message));
@@ -88,6 +94,14 @@ async fn write(stage: &mut Stage) -> Step {
 async fn run(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     stage.turn(&session, PromptKind::Run).await?.ok();
+    stage.quiet(IMPATIENCE).await?;
+    // TERM-05: a watcher knows of the end only what the agent asked for.
+    let left = stage.services.ended_terminals();
+    let made = |id: &String| stage.log().terminals.get(id).map(|terminal| terminal.created);
+    if let Some((id, at)) = left.first().and_then(|id| Some((id, made(id)?))) {
+        let why = format!("the command in terminal {id:?} has ended, its turn too, and it was not released");
+        stage.fail_at("TERM-05", &[at], why);
+    }
     ping(stage).await
 }
 
@@ -137,13 +151,45 @@ fn plan_of_a_tool(message: &[Rc<Message>]) -> Option<usize> {
     tools.iter().find(|(_, update)| planned(update) && ended(&update["toolCallId"])).map(|(at, _)| *at)
 }
 
-/// PLAN-02: a plan that is sent before two files are written and never again shows no progress.
+/// A plan that leaves out a step which an earlier one lists and which is carried out only
+/// afterwards. Returns the entries of the plan and of the step, and its file.
+// PLAN-03
+fn dropped(messages: &[Rc<Message>], writes: &[(&str, usize)]) -> Option<(usize, usize, String)> {
+    let plans: Vec<(usize, String)> = messages
+        .iter()
+        .filter_map(|message| {
+            let (_, kind, update) = message.update()?;
+            let entries = match kind {
+                "plan" => &update["entries"],
+                "plan_update" if update["plan"]["type"] == "items" => &update["plan"]["entries"],
+                _ => return None,
+            };
+            Some((message.index, entries.to_string()))
+        })
+        .collect();
+    // Only steps that the first plan names by their files can be known again.
+    let (_, first) = plans.first()?;
+    if !writes.iter().all(|(file, _)| first.contains(file)) {
+        return None;
+    }
+    writes.iter().find_map(|(file, written)| {
+        let left_out = plans.iter().find(|(at, plan)| at < written && !plan.contains(file));
+        // Another plan in other words is a new plan.
+        let others = |plan: &str| writes.iter().any(|(other, _)| other != file && plan.contains(other));
+        left_out.filter(|(_, plan)| others(plan)).map(|(at, _)| (*at, *written, (*file).to_owned()))
+    })
+}
+
+/// A plan that is sent before files are written and never again shows no progress.
+// PLAN-02
 async fn progress(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let mark = stage.mark();
-    let [one, two] = ["one.txt", "two.txt"].map(|name| stage.cwd().join(name).to_string_lossy().into_owned());
+    let paths =
+        ["one.txt", "two.txt", "three.txt"].map(|name| stage.cwd().join(name).to_string_lossy().into_owned());
+    let [one, two, three] = &paths;
     let words = format!(
-        "Make a plan of two steps: write `1` to {one}, write `2` to {two}. Then carry it out step by step, and keep the plan up to date."
+        "Make a plan of three steps: write `1` to {one}, write `2` to {two}, write `3` to {three}. Then carry it out step by step, and keep the plan up to date."
     );
     let ended = turn(stage, &session, &words).await?;
     let message = stage.received(mark);
@@ -152,14 +198,21 @@ async fn progress(stage: &mut Stage) -> Step {
             |message: &&Rc<Message>| message.asks("fs/write_text_file") && message.params()["path"] == path;
         message.iter().find(writes).map(|message| message.index)
     };
-    let (Some(first), Some(second)) = (write(&one), write(&two)) else {
-        return unseen("the agent did not write both files through the client");
-    };
+    let writes: Vec<(&str, usize)> =
+        paths.iter().filter_map(|path| Some((path.rsplit('/').next()?, write(path)?))).collect();
+    if writes.len() < paths.len() {
+        return unseen("the agent did not write all files through the client");
+    }
     let plans: Vec<usize> =
         message.iter().filter(|message| is_plan(message)).map(|message| message.index).collect();
-    let begun = first.min(second);
+    let begun = writes.iter().map(|(_, at)| *at).min().unwrap_or_default();
+    let dropped = dropped(message, &writes);
     if plans.first().is_none_or(|plan| *plan > begun) {
         return unseen("the agent made no plan before it began");
+    }
+    if let Some((plan, write, step)) = dropped {
+        let why = format!("the plan leaves out {step}, which is then carried out");
+        stage.fail_at("PLAN-03", &[plan, write], why);
     }
     let fine = ended.is_ok_and(|result| result["stopReason"] == "end_turn");
     if plans.iter().any(|plan| *plan > begun) {
@@ -174,32 +227,77 @@ async fn progress(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// The entry that shows that the file was written.
+/// The time in which an agent that does not wait for an answer acts.
+const IMPATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether the file was written, through the client or past it.
 fn written(stage: &Stage, mark: usize) -> bool {
     let out = stage.cwd().join("out.txt");
     stage.received(mark).iter().any(|message| message.asks("fs/write_text_file")) || out.exists()
 }
 
-async fn waits(stage: &mut Stage) -> Step {
+/// Whether the command of [`PromptKind::Run`] was started in a terminal of the client.
+fn started(stage: &Stage, mark: usize) -> bool {
+    stage.received(mark).iter().any(|message| {
+        message.asks("terminal/create") && {
+            let words = message.params().to_string();
+            words.contains("echo") && words.contains("attache")
+        }
+    })
+}
+
+async fn waits(stage: &mut Stage, kind: PromptKind) -> Step {
     let session = begin(stage).await?;
     stage.services.hold("session/request_permission");
     let mark = stage.mark();
-    let id = stage.prompt(&session, PromptKind::Write).await?;
+    let id = stage.prompt(&session, kind).await?;
     let Some(question) = stage.during(&id, is_question).await? else {
         return unseen("the agent asked for no permission");
     };
-    if !question.params().to_string().contains("out.txt") {
+    let about = match kind {
+        PromptKind::Run => "attache",
+        _ => "out.txt",
+    };
+    if !question.params()["toolCall"].to_string().contains(about) {
         return unseen("the agent asked for a permission of something else");
     }
-    // Gives an agent that does not wait the time to act.
-    ping(stage).await?;
-    ping(stage).await?;
-    stage.check("PERM-13", !written(stage, mark), "the file was written before the permission was given");
+    stage.quiet(IMPATIENCE).await?;
+    match kind {
+        PromptKind::Run => {
+            let early = started(stage, mark);
+            stage.check("PERM-13", !early, "the command was started before the permission was given");
+        }
+        _ => {
+            let early = written(stage, mark);
+            stage.check("PERM-13", !early, "the file was written before the permission was given");
+        }
+    }
     let id_of_question = question.id().cloned().unwrap_or_default();
     stage.answer(&id_of_question, json!({ "outcome": { "outcome": "cancelled" } })).await?;
     stage.services.release("session/request_permission");
     stage.services.permission = Permission::Reject;
     stage.expect(&id).await?.ok();
+    Ok(())
+}
+
+/// PERM-15, for a command.
+async fn refused_run(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    stage.services.permission = Permission::Reject;
+    let mark = stage.mark();
+    let ended = stage.turn(&session, PromptKind::Run).await;
+    let asked = |message: &Rc<Message>| {
+        is_question(message) && message.params()["toolCall"].to_string().contains("attache")
+    };
+    let Some(question) = stage.received(mark).iter().position(asked) else {
+        ended?.ok();
+        return unseen("the agent asked for no permission");
+    };
+    stage.quiet(IMPATIENCE).await?;
+    // One that was started before the question breaks PERM-13.
+    let run = started(stage, mark + question);
+    stage.check("PERM-15", !run, "the permission was rejected, and the command was run");
+    ended?.ok();
     Ok(())
 }
 
@@ -212,6 +310,8 @@ async fn refused(stage: &mut Stage, how: Permission) -> Step {
         ended?.ok();
         return unseen("the agent asked for no permission");
     };
+    stage.quiet(IMPATIENCE).await?;
+    let rule = if how == Permission::Reject { "PERM-15" } else { "PERM-09" };
     if written(stage, mark) {
         let why = match how {
             Permission::Reject => "the permission was rejected, and the file was written",
@@ -225,11 +325,11 @@ async fn refused(stage: &mut Stage, how: Permission) -> Step {
             .find(|message| message.asks("fs/write_text_file"))
             .is_some_and(|message| message.index < question.index);
         if !before {
-            stage.fail("PERM-09", why);
+            stage.fail(rule, why);
         }
         return Ok(());
     }
-    stage.pass("PERM-09");
+    stage.pass(rule);
     if how == Permission::Reject {
         let tool = question.params()["toolCall"]["toolCallId"].clone();
         let over = stage.received(mark).iter().any(|message| {
@@ -248,7 +348,8 @@ async fn refused(stage: &mut Stage, how: Permission) -> Step {
     Ok(())
 }
 
-/// RPC-22: results without required members may be null.
+/// Results without required members may be null.
+// RPC-22
 async fn null_results(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     stage.services.answer_with("fs/write_text_file", |_| Reply::Result(Value::Null));

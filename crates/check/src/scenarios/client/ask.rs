@@ -9,8 +9,9 @@ use crate::scenarios::scenario_table;
 use crate::{Need, Stage, Step, Stop};
 
 scenario_table! { Client:
-    "permission": "the answer is one of the options, by its id", ["PERM-04", "PERM-11"] => permission;
-    "permission-two": "two questions at once", ["PERM-04", "PERM-12"] => two;
+    "permission": "the answer is one of the options, by its id", ["PERM-04", "PERM-11"] in BOTH
+        => permission;
+    "permission-two": "two questions at once", ["PERM-04", "PERM-12"] in BOTH => two;
     "permission-undecided": "only the user decides",
         ["PERM-05", "PERM-06"] needs [Need::Act("ask")] => undecided;
 }

@@ -14,7 +14,7 @@ scenario_table! { Client:
     "cancel": "session/cancel names the session of the turn",
         ["CANCEL-01", "SESS-02"] needs [Need::Act("cancel")] => cancel;
     "cancel-permission": "a question that waits is answered when the turn is cancelled",
-        ["CANCEL-03", "CANCEL-22", "PERM-08"] needs [Need::Act("ask"), Need::Act("cancel")] => permission;
+        ["CANCEL-03", "CANCEL-22", "PERM-08"] needs [Need::Acts("ask", "cancel")] => permission;
     "cancel-updates": "updates after the cancel are taken",
         ["CANCEL-09"] needs [Need::Act("cancel")] => updates;
     "withdrawn": "a request that is withdrawn is answered once",
@@ -50,14 +50,25 @@ async fn cancel(stage: &mut Stage) -> Step {
 
 async fn permission(stage: &mut Stage) -> Step {
     let turn = open_turn(stage).await?;
-    let id = ask(stage, &turn, "call-1").await?;
     let mark = stage.mark();
+    let one = ask(stage, &turn, "call-1").await?;
+    let two = ask(stage, &turn, "call-2").await?;
     stage.quiet(Duration::from_millis(500)).await?;
-    if stage.received(mark).iter().any(|message| message.id() == Some(&id)) {
+    let is_early = |id: &Value| stage.received(mark).iter().any(|message| message.id() == Some(id));
+    if is_early(&one) || is_early(&two) {
         return Err(Stop::NotExercised("the client answers permission requests by itself".to_owned()));
     }
     cancelled(stage).await?;
-    match answer_to(stage, &id).await {
+    for id in [&one, &two] {
+        settled(stage, id).await?;
+    }
+    end_cancelled(stage, &turn).await
+}
+
+/// An open question of a cancelled turn is answered, and as cancelled.
+// CANCEL-03, PERM-08
+async fn settled(stage: &mut Stage, id: &Value) -> Step {
+    match answer_to(stage, id).await {
         Ok(Ok(result)) => {
             let kept = result["outcome"]["outcome"] == "cancelled";
             let why = format!("after session/cancel the question was answered {result}");
@@ -79,7 +90,7 @@ async fn permission(stage: &mut Stage) -> Step {
         }
         Err(stop) => return Err(stop),
     }
-    end_cancelled(stage, &turn).await
+    Ok(())
 }
 
 async fn updates(stage: &mut Stage) -> Step {

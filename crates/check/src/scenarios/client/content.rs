@@ -8,18 +8,19 @@ use crate::{Need, Stage, Step, Stop};
 
 scenario_table! { Client:
     "image-missing": "no image for an agent that takes none",
-        ["PROMPT-02", "CONT-02"] needs [Need::Act("image")] => lacks("image", "image");
+        ["PROMPT-02", "CONT-02"] needs [Need::Act("image")] in BOTH => lacks("image", "image");
     "image": "an image for an agent that takes it",
-        ["PROMPT-02", "CONT-01", "CONT-02", "CONT-03"] needs [Need::Act("image")] => has("image");
+        ["PROMPT-02", "CONT-01", "CONT-02", "CONT-03"] needs [Need::Act("image")] in BOTH => has("image");
     "audio-missing": "no audio for an agent that takes none",
-        ["PROMPT-02", "CONT-02"] needs [Need::Act("audio")] => lacks("audio", "audio");
+        ["PROMPT-02", "CONT-02"] needs [Need::Act("audio")] in BOTH => lacks("audio", "audio");
     "audio": "audio for an agent that takes it",
-        ["PROMPT-02", "CONT-01", "CONT-02", "CONT-03"] needs [Need::Act("audio")] => has("audio");
+        ["PROMPT-02", "CONT-01", "CONT-02", "CONT-03"] needs [Need::Act("audio")] in BOTH => has("audio");
     "resource-missing": "no resource for an agent that takes none",
-        ["PROMPT-02", "CONT-02"] needs [Need::Act("resource")] => lacks("resource", "embeddedContext");
+        ["PROMPT-02", "CONT-02"] needs [Need::Act("resource")] in BOTH => lacks("resource", "embeddedContext");
     "resource": "a resource for an agent that takes it",
-        ["PROMPT-02", "CONT-01", "CONT-02", "CONT-04"] needs [Need::Act("resource")] => has("resource");
-    "link": "a link to a resource", ["CONT-01", "CONT-05"] needs [Need::Act("link")] => link;
+        ["PROMPT-02", "CONT-01", "CONT-02", "CONT-04"] needs [Need::Act("resource")] in BOTH => has("resource");
+    "link": "a link to a resource", ["CONT-01", "CONT-05"] needs [Need::Act("link")] in BOTH
+        => link;
     "command": "a slash command is a prompt", ["CMD-04"] needs [Need::Act("command")] => command;
     "refusal": "a turn that the agent refused", ["PROMPT-14"] => refusal;
 }

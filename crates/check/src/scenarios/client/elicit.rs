@@ -10,7 +10,7 @@ use crate::{Need, Stage, Step, Stop};
 
 const FORM: &[Need] = &[Need::Client("elicitation.form")];
 
-scenario_table! { Client:
+scenario_table! { Client in BOTH:
     "form": "a form is answered with content that fits", ["ELIC-18", "ELIC-19", "ELIC-11"] needs FORM => form;
     "unknown-mode": "an unknown mode is not accepted",
         ["ELIC-33"] needs [Need::Client("elicitation")] => unknown_mode;
@@ -21,7 +21,7 @@ scenario_table! { Client:
     "url-unvisited": "a page is not visited without consent",
         ["ELIC-28"] needs [Need::Act("decline"), Need::Client("elicitation.url")] => unvisited;
     "complete-unknown": "the end of an unknown elicitation", ["ELIC-25"] => complete_unknown;
-    "withdrawn-error": "an error that was withdrawn is an unknown one", ["ELIC-34"] => withdrawn_error;
+    "withdrawn-error": "an error that was withdrawn is an unknown one", ["ELIC-34"] in V1 => withdrawn_error;
 }
 
 fn undecided() -> Stop {

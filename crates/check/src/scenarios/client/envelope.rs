@@ -13,7 +13,7 @@ use crate::{Need, Stage, Step, Stop, Version};
 scenario_table! { Client:
     "wrong-version": "a request of another JSON-RPC is not carried out", ["RPC-01"] in BOTH => wrong_version;
     "odd-ids": "answers carry the id of their request, of whatever form", ["RPC-05"] in BOTH => odd_ids;
-    "no-ids": "a fraction and an object are no ids", ["RPC-06"] => no_ids;
+    "no-ids": "a list and an object are no ids", ["RPC-06"] => no_ids;
     "same-id": "a request with the id of a pending one of the client is served", ["RPC-08"] => same_id;
     "not-json": "a line that is no JSON is reported and survived", ["RPC-09"] in BOTH => not_json;
     "no-message": "JSON that is no message is reported, an answer without version dropped",
@@ -100,7 +100,7 @@ fn text_of(id: &Value) -> String {
 
 async fn no_ids(stage: &mut Stage) -> Step {
     let turn = open_turn(stage).await?;
-    for id in [json!(1.5), json!({})] {
+    for id in [json!([1]), json!({})] {
         let mark = stage.mark();
         stage.request_as(id.clone(), "_attache/id", json!({})).await?;
         probe(stage).await?;

@@ -6,11 +6,11 @@ use super::steps::{Turn, describe_answer, end, everything, find, open_turn, serv
 use crate::scenarios::scenario_table;
 use crate::{Need, Stage, Step, Stop, Version};
 
-scenario_table! { Client:
+scenario_table! { Client in BOTH:
     "meta": "what others write into _meta changes nothing",
-        ["EXT-01", "EXT-04", "EXT-10", "EXT-11", "EXT-12"] in BOTH => meta;
-    "unknown-members": "unknown members change nothing", ["EXT-03"] in BOTH => members;
-    "extension-request": "a request of an extension that the client does not know", ["EXT-07"] in BOTH => request;
+        ["EXT-01", "EXT-04", "EXT-10", "EXT-11", "EXT-12"] => meta;
+    "unknown-members": "unknown members change nothing", ["EXT-03"] => members;
+    "extension-request": "a request of an extension that the client does not know", ["EXT-07"] => request;
     "extension": "an extension is used where it is announced",
         ["INIT-28", "EXT-05", "EXT-06", "EXT-09"] needs [Need::Act("extension")] => extension;
     "extension-announced": "an extension that the agent announces",

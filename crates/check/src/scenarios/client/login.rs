@@ -5,17 +5,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::steps::{
-    end, everything, find, goes_on, leaves, lives, open_turn, serve_rest, serve_until, without,
+    NEW, end, everything, find, goes_on, leaves, lives, new_session, open_turn, prompted, serve_rest,
+    serve_until, without,
 };
 use crate::judge::Kind;
 use crate::scenarios::scenario_table;
 use crate::target::Launch;
-use crate::{Need, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop, Version};
 
-scenario_table! { Client:
+scenario_table! { Client in BOTH:
     "login-needed": "a session only after authentication", ["AUTH-02", "AUTH-03", "AUTH-20"] => needed;
     "login-untyped": "a method without a type is the agent's own",
-        ["AUTH-07", "AUTH-03"] needs [Need::Act("login")] => untyped;
+        ["AUTH-07", "AUTH-03"] needs [Need::Act("login")] in V1 => untyped;
     "login-terminal": "a terminal method is not passed to authenticate",
         ["AUTH-10"] needs [Need::Act("login")] => terminal;
     "login-in-terminal": "the agent's program is started once more, with what the method adds",
@@ -32,13 +33,33 @@ scenario_table! { Client:
     "login-again": "a turn that wants authentication again", ["AUTH-19"] => again;
 }
 
-fn offering(methods: Value) -> Value {
-    json!({ "protocolVersion": 1, "agentCapabilities": everything(), "authMethods": methods })
+/// The answer to `initialize` with this authentication method of version 1, as the version names
+/// its members.
+fn offering(stage: &Stage, mut method: Value) -> Value {
+    if stage.version() == Version::V2 {
+        method["methodId"] = method["id"].take();
+        if let Some(members) = method.as_object_mut() {
+            members.remove("id");
+            members.entry("type").or_insert_with(|| json!("agent"));
+            if let Some(Value::Object(env)) = members.get("env") {
+                let env: Value =
+                    env.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+                members.insert("env".to_owned(), env);
+            }
+        }
+    }
+    let mut result = stage.greeting(&everything());
+    result["authMethods"] = json!([method]);
+    result
+}
+
+/// A method of the agent's own.
+fn key() -> Value {
+    json!({ "id": "attache-key", "name": "A key", "description": "Log in with a key" })
 }
 
 async fn needed(stage: &mut Stage) -> Step {
-    let methods = json!([{ "id": "attache-key", "name": "A key", "description": "Log in with a key" }]);
-    stage.accept_with(offering(methods)).await?;
+    stage.accept_with(offering(stage, key())).await?;
     let mut known = false;
     let mut refused = None;
     loop {
@@ -50,13 +71,13 @@ async fn needed(stage: &mut Stage) -> Step {
         })?;
         let Kind::Request { id, method, params } = &asked.kind else { continue };
         match method.as_str() {
-            "authenticate" => {
+            method if method == stage.version().login_method() => {
                 known = true;
                 stage.answer(id, json!({})).await?;
             }
             "session/new" if known => {
                 stage.pass("AUTH-02");
-                stage.answer(id, json!({ "sessionId": super::steps::NEW })).await?;
+                stage.answer(id, json!({ "sessionId": NEW })).await?;
                 return serve_rest(stage, |_, _| None).await.map(drop);
             }
             "session/new" if refused.is_some_and(|refused| asked.index > refused) => {
@@ -78,23 +99,24 @@ async fn needed(stage: &mut Stage) -> Step {
 }
 
 /// Serves a client that logs in and returns its authentication method.
-async fn login(stage: &mut Stage, methods: Value) -> Result<Option<Value>, Stop> {
-    stage.accept_with(offering(methods)).await?;
+async fn login(stage: &mut Stage, method: Value) -> Result<Option<Value>, Stop> {
+    stage.accept_with(offering(stage, method)).await?;
     let said = serve_rest(stage, |_, _| None).await?;
-    Ok(find(&said, "authenticate").map(|asked| asked.params()["methodId"].clone()))
+    Ok(find(&said, stage.version().login_method()).map(|asked| asked.params()["methodId"].clone()))
 }
 
 async fn untyped(stage: &mut Stage) -> Step {
-    let with = login(stage, json!([{ "id": "attache-key", "name": "A key" }])).await?;
+    let with = login(stage, key()).await?;
     stage.check("AUTH-07", with.is_some(), "a method without a type was not used for authenticate");
     Ok(())
 }
 
 async fn terminal(stage: &mut Stage) -> Step {
-    let methods =
-        json!([{ "id": "attache-tty", "name": "In a terminal", "type": "terminal", "args": ["--login"] }]);
-    let with = login(stage, methods).await?;
-    stage.check("AUTH-10", with.is_none(), "authenticate was called with a terminal method");
+    let method =
+        json!({ "id": "attache-tty", "name": "In a terminal", "type": "terminal", "args": ["--login"] });
+    let with = login(stage, method).await?;
+    let why = format!("{} was called with a terminal method", stage.version().login_method());
+    stage.check("AUTH-10", with.is_none(), why);
     Ok(())
 }
 
@@ -104,7 +126,7 @@ async fn launched(stage: &mut Stage, code: u8) -> Result<Launch, Stop> {
     let args = ["--attache-login", "two words"];
     let method =
         json!({ "id": "attache-tty", "name": "In a terminal", "type": "terminal", "args": args, "env": env });
-    stage.accept_with(offering(json!([method]))).await?;
+    stage.accept_with(offering(stage, method)).await?;
     stage.relaunched(code).await
 }
 
@@ -130,28 +152,26 @@ async fn in_vain(stage: &mut Stage) -> Step {
 
 async fn unknown_kind(stage: &mut Stage) -> Step {
     let vars = json!([{ "name": "ATTACHE_KEY" }]);
-    let with =
-        login(stage, json!([{ "id": "attache-env", "name": "A variable", "type": "env_var", "vars": vars }]))
-            .await?;
-    stage.check("AUTH-21", with.is_none(), "authenticate was called with a method of an unknown kind");
+    let method = json!({ "id": "attache-env", "name": "A variable", "type": "env_var", "vars": vars });
+    let with = login(stage, method).await?;
+    let why = format!("{} was called with a method of an unknown kind", stage.version().login_method());
+    stage.check("AUTH-21", with.is_none(), why);
     Ok(())
 }
 
 async fn logout_missing(stage: &mut Stage) -> Step {
     stage.accept(without("/auth/logout")).await?;
     let said = serve_rest(stage, |_, _| None).await?;
-    stage.check(
-        "AUTH-16",
-        find(&said, "logout").is_none(),
-        "logout was called, which the agent does not announce",
-    );
+    let method = stage.version().logout_method();
+    let why = format!("{method} was called, which the agent does not have");
+    stage.check("AUTH-16", find(&said, method).is_none(), why);
     Ok(())
 }
 
 async fn logout(stage: &mut Stage) -> Step {
-    stage.accept(everything()).await?;
+    stage.accept_with(offering(stage, key())).await?;
     let said = serve_rest(stage, |_, _| None).await?;
-    if find(&said, "logout").is_none() {
+    if find(&said, stage.version().logout_method()).is_none() {
         return Err(Stop::NotExercised("the client was asked to log out and did not".to_owned()));
     }
     stage.pass("AUTH-16");
@@ -173,7 +193,9 @@ async fn status(stage: &mut Stage) -> Step {
 }
 
 async fn again(stage: &mut Stage) -> Step {
-    let turn = open_turn(stage).await?;
-    stage.answer_error(&turn.prompt.clone(), -32000, "Authentication required").await?;
+    stage.accept(everything()).await?;
+    new_session(stage, NEW, json!({})).await?;
+    let (prompt, _) = prompted(stage).await?;
+    stage.answer_error(&prompt, -32000, "Authentication required").await?;
     leaves(stage, &["AUTH-19"], "a turn that wants authentication").await
 }

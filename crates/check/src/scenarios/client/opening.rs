@@ -8,7 +8,7 @@ use super::steps::{
     Turn, end, everything, find, first_prompt, leaves, new_session, open_turn_with, readable, serve_rest,
     whole_act,
 };
-use crate::judge::Kind;
+use crate::judge::{Kind, has_own_rule};
 use crate::scenarios::scenario_table;
 use crate::schema::Method;
 use crate::{Need, Role, Stage, Step, Stop, Version};
@@ -17,12 +17,18 @@ scenario_table! { Client:
     "first-words": "initialize comes first, and nothing more until it is answered",
         ["STDIO-03", "STDIO-04", "STDIO-05", "STDIO-09", "INIT-01", "INIT-02", "INIT-04", "INIT-05",
          "INIT-12", "INIT-17", "INIT-24", "INIT-27", "SESS-01", "RPC-01", "RPC-06", "RPC-07"] in BOTH => first_words;
-    "unknown-version": "a version that the client does not speak", ["INIT-09"] => unknown_version;
+    "unknown-version": "a version that the client does not speak", ["INIT-09"] in BOTH => unknown_version;
+    "unsupported-version": "initialize is refused with the versions that the agent speaks",
+        ["INIT-09"] in BOTH => unsupported_version;
     "no-capabilities": "an agent that can nothing beyond the baseline",
-        ["INIT-15", "INIT-16"] => no_capabilities;
-    "null-capabilities": "null is no", ["INIT-19"] needs [Need::Act("list")] => null_capabilities;
+        ["INIT-15", "INIT-16"] in BOTH => no_capabilities;
+    "null-capabilities": "null is no", ["INIT-19"] needs [Need::Act("list")] => null_capability("list");
     "empty-capabilities": "an empty object is yes",
-        ["INIT-19"] needs [Need::Act("list")] => empty_capabilities;
+        ["INIT-19"] needs [Need::Act("list")] => empty_capability("list");
+    "v2-null-capabilities": "null is no",
+        ["INIT-19"] needs [Need::Act("delete")] in V2 => null_capability("delete");
+    "v2-empty-capabilities": "an empty object is yes",
+        ["INIT-19"] needs [Need::Act("delete")] in V2 => empty_capability("delete");
     "odd-capabilities": "capabilities of a wrong type count as absent", ["INIT-20"] => odd_capabilities;
     "agreed-version": "methods of version 1 after it was agreed",
         ["INIT-10", "PROMPT-01", "PROMPT-05", "SESS-02", "EXT-05"] => agreed_version;
@@ -63,9 +69,9 @@ async fn first_words(stage: &mut Stage) -> Step {
 }
 
 async fn unknown_version(stage: &mut Stage) -> Step {
-    stage
-        .accept_with(json!({ "protocolVersion": 999, "agentCapabilities": everything(), "authMethods": [] }))
-        .await?;
+    let mut result = stage.greeting(&everything());
+    result["protocolVersion"] = json!(999);
+    stage.accept_with(result).await?;
     let answered = stage.trace().entries.len();
     let said = serve_rest(stage, |_, _| None).await?;
     // Messages before the answer are not a reaction to it.
@@ -80,13 +86,39 @@ async fn unknown_version(stage: &mut Stage) -> Step {
     Ok(())
 }
 
+/// An agent of later versions refuses the offer. A client may make another.
+// INIT-08, INIT-09
+async fn unsupported_version(stage: &mut Stage) -> Step {
+    let asked = stage.until_asked("initialize").await?;
+    stage.must_offer(&asked)?;
+    let refused = |id: &Value| {
+        let supported = [stage.version().number() + 1];
+        let data = json!({ "requested": stage.version().number(), "supported": supported });
+        let error = json!({ "code": -32022, "message": "Unsupported protocol version", "data": data });
+        json!({ "jsonrpc": "2.0", "id": id, "error": error })
+    };
+    let refusal = refused(asked.id().unwrap_or(&Value::Null));
+    stage.send(refusal).await?;
+    let refused_at = stage.trace().entries.len();
+    let said = serve_rest(stage, |_, _| Some(Err((-32022, "Unsupported protocol version")))).await?;
+    // Messages before the refusal are not a reaction to it.
+    let later = said.iter().filter(|message| message.index >= refused_at);
+    let other = later.filter_map(|message| message.method()).find(|method| *method != "initialize");
+    let why = format!("after a refused offer the client went on with `{}`", other.unwrap_or_default());
+    stage.check("INIT-09", other.is_none(), why);
+    Ok(())
+}
+
 async fn no_capabilities(stage: &mut Stage) -> Step {
-    stage.accept_with(json!({ "protocolVersion": 1 })).await?;
+    match stage.version() {
+        Version::V1 => stage.accept_with(json!({ "protocolVersion": 1 })).await?,
+        Version::V2 => stage.accept(json!({})).await?,
+    };
     let said = serve_rest(stage, |_, _| None).await?;
     let used = said
         .iter()
         .filter_map(|message| message.method())
-        .find(|method| needs_more(method))
+        .find(|method| needs_more(stage.version(), method))
         .map(str::to_owned);
     let why =
         format!("`{}` was used, which the agent does not announce", used.as_deref().unwrap_or_default());
@@ -98,38 +130,39 @@ async fn no_capabilities(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// Whether it is a method that not every agent serves.
-fn needs_more(method: &str) -> bool {
-    let theirs = Method::of(Version::V1, method).is_some_and(|method| method.is_sent_by(Role::Client));
-    theirs && !BASELINE.contains(&method)
+/// Whether it is a method that not every agent serves, and of which only INIT-15 speaks.
+fn needs_more(version: Version, method: &str) -> bool {
+    let theirs = Method::of(version, method).is_some_and(|method| method.is_sent_by(Role::Client));
+    let known = match version {
+        Version::V1 => method == "authenticate",
+        Version::V2 => ["session/list", "session/resume", "session/close"].contains(&method),
+    };
+    theirs && !known && !BASELINE.contains(&method) && !has_own_rule(method)
 }
 
-/// Methods that every agent serves.
-const BASELINE: &[&str] = &["session/new", "session/prompt", "session/cancel", "initialize", "authenticate"];
+/// Methods that every agent of both versions serves.
+const BASELINE: &[&str] = &["session/new", "session/prompt", "session/cancel", "initialize"];
 
-fn list(value: Value) -> Value {
+/// Serves the client's action with this value of a capability. Returns whether it used the method.
+async fn uses(stage: &mut Stage, capability: &str, value: Value) -> Result<bool, Stop> {
     let mut capabilities = everything();
-    capabilities["sessionCapabilities"]["list"] = value;
-    capabilities
+    capabilities["sessionCapabilities"][capability] = value;
+    let said = whole_act(stage, capabilities).await?;
+    Ok(find(&said, &format!("session/{capability}")).is_some())
 }
 
-async fn null_capabilities(stage: &mut Stage) -> Step {
-    let said = whole_act(stage, list(Value::Null)).await?;
-    stage.check(
-        "INIT-19",
-        find(&said, "session/list").is_none(),
-        "session/list came although `list` is null",
-    );
+async fn null_capability(stage: &mut Stage, name: &str) -> Step {
+    for rule in ["LIST-01", "LIST-02", "DEL-01", "DEL-02"] {
+        stage.not_applicable(rule, "the scenario is about null, of which INIT-19 speaks");
+    }
+    let used = uses(stage, name, Value::Null).await?;
+    stage.check("INIT-19", !used, format!("session/{name} came although `{name}` is null"));
     Ok(())
 }
 
-async fn empty_capabilities(stage: &mut Stage) -> Step {
-    let said = whole_act(stage, list(json!({}))).await?;
-    stage.check(
-        "INIT-19",
-        find(&said, "session/list").is_some(),
-        "session/list did not come although `list` is {}",
-    );
+async fn empty_capability(stage: &mut Stage, name: &str) -> Step {
+    let used = uses(stage, name, json!({})).await?;
+    stage.check("INIT-19", used, format!("session/{name} did not come although `{name}` is {{}}"));
     Ok(())
 }
 

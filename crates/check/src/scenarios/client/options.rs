@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::steps::{everything, find, goes_on, leaves, serve_rest, serve_until};
 use crate::judge::Message;
 use crate::scenarios::scenario_table;
-use crate::{Need, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop, Version};
 
 /// The option that can be changed; the client's command for it is configured once.
 const EFFORT: &str = "attache-effort";
@@ -18,28 +18,33 @@ scenario_table! { Client:
         ["MODE-03", "MODE-05", "MODE-11", "MODE-12"] needs [Need::Act("mode")] => mode;
     "mode-or-option": "config options come before modes",
         ["MODE-09", "CONF-02"] needs [Need::Act("mode")] => mode_or_option;
-    "option-plain": "an option without a category", ["CONF-09", "CONF-14"] needs CONFIG => plain;
-    "option-category": "options of unknown categories", ["CONF-10"] needs CONFIG => category;
+    "option-plain": "an option without a category", ["CONF-09", "CONF-14", "V2-40"] needs CONFIG in BOTH
+        => plain;
+    "option-category": "options of unknown categories", ["CONF-10"] needs CONFIG in BOTH => category;
     "option-unknown": "an option of an unknown type is left alone",
-        ["CONF-06"] needs CONFIG => unknown;
-    "option-groups": "values in groups", ["CONF-20", "CONF-14"] needs CONFIG => groups;
+        ["CONF-06"] needs CONFIG in BOTH => unknown;
+    "option-groups": "values in groups", ["CONF-20", "CONF-14"] needs CONFIG in BOTH => groups;
     "option-boolean": "an option that is on or off",
-        ["CONF-14"] needs [Need::Act("config"), Need::Client("session.configOptions.boolean")] => boolean;
+        ["CONF-14", "V2-40"]
+        needs [Need::Act("config"), Need::Client("session.configOptions.boolean")] in BOTH => boolean;
     "model": "another of the models that there are", ["MODEL-02"] needs [Need::Act("model")] => model;
-    "providers-off": "providers that are off", ["PROV-04"] needs [Need::Act("providers")] => providers_off;
+    "providers-off": "providers that are off", ["PROV-04"] needs [Need::Act("providers")] in BOTH => providers_off;
     "providers-odd": "a provider with an unknown API type",
-        ["PROV-10"] needs [Need::Act("providers")] => providers_odd;
+        ["PROV-10"] needs [Need::Act("providers")] in BOTH => providers_odd;
     "provider-required": "a provider that is needed is not turned off",
-        ["PROV-13", "PROV-12"] needs [Need::Act("disable")] => required;
+        ["PROV-13", "PROV-12"] needs [Need::Act("disable")] in BOTH => required;
 }
 
 /// Serves the client's act in a session that is opened with `session`, and gives back the first
 /// request for `method`.
 async fn change(stage: &mut Stage, session: Value, method: &str) -> Result<Option<Rc<Message>>, Stop> {
     stage.accept(everything()).await?;
-    let mut opened = session.clone();
+    let mut opened = session;
     opened["sessionId"] = json!(super::steps::NEW);
-    let options = session["configOptions"].clone();
+    for option in opened.get_mut("configOptions").and_then(Value::as_array_mut).into_iter().flatten() {
+        in_words_of(stage.version(), option);
+    }
+    let options = opened["configOptions"].clone();
     let said = serve_rest(stage, |method, _| match method {
         "session/new" => Some(Ok(opened.clone())),
         "session/set_config_option" => Some(Ok(json!({ "configOptions": options }))),
@@ -48,6 +53,23 @@ async fn change(stage: &mut Stage, session: Value, method: &str) -> Result<Optio
     })
     .await?;
     Ok(find(&said, method).cloned())
+}
+
+/// Renames the ids of an option of version 1 as the version has them.
+fn in_words_of(version: Version, option: &mut Value) {
+    if version == Version::V1 {
+        return;
+    }
+    let rename = |object: &mut Value, old: &str, new: &str| {
+        let id = object.as_object_mut().and_then(|object| object.remove(old));
+        if let Some(id) = id {
+            object[new] = id;
+        }
+    };
+    rename(option, "id", version.option_key());
+    for entry in option.get_mut("options").and_then(Value::as_array_mut).into_iter().flatten() {
+        rename(entry, "group", "groupId");
+    }
 }
 
 fn modes() -> Value {
@@ -112,7 +134,7 @@ async fn category(stage: &mut Stage) -> Step {
 }
 
 async fn unknown(stage: &mut Stage) -> Step {
-    let slider = json!({ "id": "attache-slider", "name": "A slider", "type": "slider", "currentValue": 5, "min": 0, "max": 9 });
+    let slider = json!({ "id": "attache-slider", "name": "A slider", "type": "_slider", "currentValue": 5, "min": 0, "max": 9 });
     let options = json!([slider, select(EFFORT, Some("thought_level"))]);
     let asked = change(stage, json!({ "configOptions": options }), "session/set_config_option").await?;
     let asked = asked.ok_or_else(|| not_changed("an option"))?;

@@ -6,7 +6,7 @@ use super::steps::{everything, find, leaves, serve_rest, serve_until, without};
 use crate::judge::Kind;
 use crate::scenarios::scenario_table;
 use crate::target::{SESSION, roots};
-use crate::{Need, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop, Version};
 
 scenario_table! { Client:
     "load-null": "session/load answered with null",
@@ -14,15 +14,15 @@ scenario_table! { Client:
     "load-roots": "session/load repeats the other roots",
         ["ROOT-13"] needs [Need::Act("load_roots")] => repeats("session/load");
     "resume-roots": "session/resume repeats the other roots",
-        ["ROOT-13"] needs [Need::Act("resume_roots")] => repeats("session/resume");
+        ["ROOT-13"] needs [Need::Act("resume_roots")] in BOTH => repeats("session/resume");
     "load-system-prompt": "session/load repeats the system prompt",
-        ["SYSP-04"] needs [Need::Act("load_system")] => load_system;
+        ["SYSP-04"] needs [Need::Act("load_system")] in BOTH => load_system;
     "status-unknown": "an unknown status counts as saved",
-        ["SSTAT-02"] needs [Need::Act("attach")] => status_unknown;
+        ["SSTAT-02"] needs [Need::Act("attach")] in BOTH => status_unknown;
     "status-open": "a session that is open is attached to before it is prompted",
-        ["SSTAT-03"] needs [Need::Act("attach")] => status_open;
+        ["SSTAT-03"] needs [Need::Act("attach")] in BOTH => status_open;
     "archived": "an archived session is taken out of the archive first",
-        ["SSTAT-10"] needs [Need::Act("archived")] => archived;
+        ["SSTAT-10"] needs [Need::Act("archived")] in BOTH => archived;
 }
 
 async fn load_null(stage: &mut Stage) -> Step {
@@ -56,11 +56,15 @@ async fn repeats(stage: &mut Stage, method: &str) -> Step {
 async fn load_system(stage: &mut Stage) -> Step {
     stage.accept(everything()).await?;
     let said = serve_rest(stage, |_, _| None).await?;
-    let Some(asked) = find(&said, "session/load") else {
+    let method = match stage.version() {
+        Version::V1 => "session/load",
+        Version::V2 => "session/resume",
+    };
+    let Some(asked) = find(&said, method) else {
         return Err(Stop::NotExercised("the client was asked to load a session and did not".to_owned()));
     };
     let repeated = asked.params()["systemPrompt"].is_object();
-    stage.check("SYSP-04", repeated, "session/load does not repeat the system prompt");
+    stage.check("SYSP-04", repeated, format!("{method} does not repeat the system prompt"));
     Ok(())
 }
 

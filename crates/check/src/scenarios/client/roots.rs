@@ -13,29 +13,33 @@ use crate::{Need, Stage, Step, Stop};
 const READ: &[Need] = &[Need::Client("fs.readTextFile")];
 
 scenario_table! { Client:
-    "directory": "a new session has an absolute directory", ["ROOT-01", "ROOT-04", "MCP-07"] => directory;
+    "directory": "a new session has an absolute directory", ["ROOT-01", "ROOT-04", "MCP-07"] in BOTH
+        => directory;
     "outside": "files outside of the session's roots are refused",
         ["ROOT-17", "FS-15", "ROOT-11"] needs READ => outside;
     "links": "links that lead outside are refused", ["ROOT-18"] needs READ => links;
     "roots-missing": "no other roots where the agent takes none",
-        ["ROOT-08"] needs [Need::Act("roots")] => no_roots;
+        ["ROOT-08"] needs [Need::Act("roots")] in BOTH => no_roots;
     "roots": "other roots where the agent takes them",
-        ["ROOT-08", "ROOT-09", "ROOT-19"] needs [Need::Act("roots")] => with_roots;
+        ["ROOT-08", "ROOT-09", "ROOT-19"] needs [Need::Act("roots")] in BOTH => with_roots;
     "mcp-stdio": "an MCP server that is a program",
-        ["MCP-06", "MCP-07", "ROOT-04"] needs [Need::Act("mcp")] => mcp;
+        ["MCP-03", "MCP-06", "MCP-07", "ROOT-04"] needs [Need::Act("mcp")] in BOTH => mcp;
+    "mcp-stdio-missing": "no MCP servers that are programs where the agent starts none",
+        ["MCP-03"] needs [Need::Act("mcp")] in V2 => no_stdio;
     "mcp-missing": "no MCP servers of kinds that the agent cannot reach",
-        ["MCP-03"] needs [Need::Act("mcp_http")] => no_mcp;
-    "mcp-http": "MCP servers over HTTP", ["MCP-03", "MCP-07"] needs [Need::Act("mcp_http")] => with_mcp;
+        ["MCP-03"] needs [Need::Act("mcp_http")] in BOTH => no_mcp;
+    "mcp-http": "MCP servers over HTTP", ["MCP-03", "MCP-07"] needs [Need::Act("mcp_http")] in BOTH
+        => with_mcp;
     "mcp-acp-missing": "no MCP servers over ACP where the agent takes none",
-        ["MCPA-01"] needs [Need::Act("mcp_acp")] => no_acp;
+        ["MCPA-01"] needs [Need::Act("mcp_acp")] in BOTH => no_acp;
     "mcp-acp": "MCP servers over ACP",
-        ["MCPA-01", "MCPA-02", "MCPA-05", "MCPA-06"] needs [Need::Act("mcp_acp")] => with_acp;
+        ["MCPA-01", "MCPA-02", "MCPA-05", "MCPA-06"] needs [Need::Act("mcp_acp")] in BOTH => with_acp;
     "system-prompt-missing": "no system prompt where the agent takes none",
-        ["SYSP-01"] needs [Need::Act("system_prompt")] => no_system;
+        ["SYSP-01"] needs [Need::Act("system_prompt")] in BOTH => no_system;
     "system-prompt-append": "no replacement of the agent's own system prompt where it forbids that",
-        ["SYSP-01", "SYSP-03"] needs [Need::Act("system_prompt")] => append;
+        ["SYSP-01", "SYSP-03"] needs [Need::Act("system_prompt")] in BOTH => append;
     "system-prompt": "a system prompt of text",
-        ["SYSP-01", "SYSP-03"] needs [Need::Act("system_prompt")] => with_system;
+        ["SYSP-01", "SYSP-03"] needs [Need::Act("system_prompt")] in BOTH => with_system;
 }
 
 /// The params of the session/new that the client sent.
@@ -160,6 +164,19 @@ async fn no_mcp(stage: &mut Stage) -> Step {
     let params = new_session(stage, capabilities).await?;
     let passed = kinds(&params).iter().any(|kind| kind == "http" || kind == "sse");
     stage.check("MCP-03", !passed, "a server over HTTP was passed, which the agent does not announce");
+    Ok(())
+}
+
+async fn no_stdio(stage: &mut Stage) -> Step {
+    let mut capabilities = everything();
+    capabilities["mcpCapabilities"]["stdio"] = json!(false);
+    let params = new_session(stage, capabilities).await?;
+    let passed = kinds(&params).iter().any(|kind| kind == "stdio");
+    stage.check(
+        "MCP-03",
+        !passed,
+        "a server that is a program was passed, which the agent does not announce",
+    );
     Ok(())
 }
 

@@ -40,31 +40,32 @@ scenario_table! { Client:
     "resume-missing": "no session/resume where the agent has none",
         ["SESS-20", "SESS-21"] needs [Need::Act("resume")] => lacks(RESUME);
     "resume": "session/resume where the agent has it",
-        ["SESS-20", "SESS-21", "SESS-22"] needs [Need::Act("resume")] => has(RESUME);
+        ["SESS-20", "SESS-21", "SESS-22"] needs [Need::Act("resume")] in BOTH => has(RESUME);
     "close-missing": "no session/close where the agent has none",
         ["SESS-25", "SESS-26"] needs [Need::Act("close")] => lacks(CLOSE);
     "close": "session/close where the agent has it",
-        ["SESS-25", "SESS-26", "SESS-34"] needs [Need::Act("close")] => has(CLOSE);
+        ["SESS-25", "SESS-26", "SESS-34"] needs [Need::Act("close")] in BOTH => has(CLOSE);
     "list-missing": "no session/list where the agent has none",
         ["LIST-01", "LIST-02"] needs [Need::Act("list")] => lacks(LIST);
     "list": "session/list where the agent has it",
         ["LIST-01", "LIST-02"] needs [Need::Act("list")] => has(LIST);
     "delete-missing": "no session/delete where the agent has none",
-        ["DEL-01", "DEL-02"] needs [Need::Act("delete")] => lacks(DELETE);
+        ["DEL-01", "DEL-02"] needs [Need::Act("delete")] in BOTH => lacks(DELETE);
     "delete": "session/delete where the agent has it",
-        ["DEL-01", "DEL-02"] needs [Need::Act("delete")] => has(DELETE);
+        ["DEL-01", "DEL-02"] needs [Need::Act("delete")] in BOTH => has(DELETE);
     "fork-missing": "no session/fork where the agent has none",
-        ["FORK-01"] needs [Need::Act("fork")] => lacks(FORK);
-    "fork": "session/fork where the agent has it", ["FORK-01"] needs [Need::Act("fork")] => has(FORK);
+        ["FORK-01"] needs [Need::Act("fork")] in BOTH => lacks(FORK);
+    "fork": "session/fork where the agent has it",
+        ["FORK-01"] needs [Need::Act("fork")] in BOTH => has(FORK);
     "providers-missing": "no providers/* where the agent has none",
-        ["PROV-02"] needs [Need::Act("providers")] => lacks(PROVIDERS);
+        ["PROV-02"] needs [Need::Act("providers")] in BOTH => lacks(PROVIDERS);
     "providers": "providers/* where the agent has it",
-        ["PROV-02"] needs [Need::Act("providers")] => has(PROVIDERS);
+        ["PROV-02"] needs [Need::Act("providers")] in BOTH => has(PROVIDERS);
     "nes-missing": "no nes/* where the agent has none", ["NES-01"] needs [Need::Act("nes")] => lacks(NES);
     "nes": "nes/* where the agent has it", ["NES-01"] needs [Need::Act("nes")] => has(NES);
     "list-pages": "pages follow each other by their cursors until there is none",
-        ["LIST-05", "LIST-06"] needs [Need::Act("list")] => pages;
-    "odd-session-id": "any text is the id of a session", ["SESS-05"] => odd_id;
+        ["LIST-05", "LIST-06", "ROOT-04"] needs [Need::Act("list")] in BOTH => pages;
+    "odd-session-id": "any text is the id of a session", ["SESS-05"] in BOTH => odd_id;
 }
 
 async fn lacks(stage: &mut Stage, Capability { pointer, method, rules }: Capability) -> Step {

@@ -49,7 +49,7 @@ pub(crate) struct Turn {
     pub(crate) session: String,
     pub(crate) prompt: Id,
     /// Whether the client answers unknown requests, so that it can be probed.
-    answers: bool,
+    pub(crate) answers: bool,
 }
 
 impl Turn {

@@ -83,7 +83,8 @@ async fn run(stage: &mut Stage) -> Step {
     end(stage, &turn).await
 }
 
-/// TERM-09, TERM-17: two waiting requests are answered when the command ends, not before.
+/// Two waiting requests are answered when the command ends, not before.
+// TERM-09, TERM-17
 async fn still_waits(stage: &mut Stage, turn: &Turn, terminal: &str) -> Step {
     let params = || turn.with(json!({ "terminalId": terminal }));
     let one = stage.request("terminal/wait_for_exit", params()).await?;

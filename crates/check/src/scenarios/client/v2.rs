@@ -1,14 +1,14 @@
 //! Version 2: capabilities, updates, requests of the agent.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::steps::{
-    NEW, Turn, answer_to, end, everything, find, leaves, lives, open_turn, open_turn_with, probe, readable,
-    serve_rest,
+    Turn, answer_to, end, everything, leaves, lives, open_turn, open_turn_with, probe, readable, serve_rest,
 };
-use crate::judge::Kind;
+use crate::judge::{Kind, Message};
 use crate::scenarios::scenario_table;
 use crate::{Need, Stage, Step, Stop};
 
@@ -31,10 +31,9 @@ scenario_table! { Client in V2:
     "v2-unknown-state": "a state that is not known is not idle", ["V2-35"] => unknown_state;
     "v2-tool-cancel": "only what can be cancelled is cancelled",
         ["V2-30"] needs [Need::Act("cancel_tool")] => cancel_tool;
-    "v2-option": "an option is changed by its type", ["V2-40"] needs [Need::Act("config")] => option;
     "v2-withdrawn": "withdrawing unknown and answered requests does nothing", ["V2-42"] => withdrawn;
-    "v2-withdrawn-question": "a question that is withdrawn is answered as cancelled",
-        ["V2-43"] needs [Need::Act("ask")] => withdrawn_question;
+    "v2-withdrawn-question": "a question that is withdrawn is answered once, as cancelled",
+        ["CANCEL-16", "V2-43"] needs [Need::Act("ask")] => withdrawn_question;
     "v2-side-by-side": "a question does not hold up other requests",
         ["RPC-20"] needs [Need::Act("ask")] => side_by_side;
     "v2-cursor": "an empty cursor is a cursor", ["V2-45"] needs [Need::Act("list")] => cursor;
@@ -86,7 +85,8 @@ async fn null_id(stage: &mut Stage) -> Step {
     end(stage, &turn).await
 }
 
-/// V2-02: a watcher looks at the ids.
+/// A watcher looks at the ids.
+// V2-02
 async fn error_ids(stage: &mut Stage) -> Step {
     let turn = open_turn(stage).await?;
     turn.must_answer()?;
@@ -137,7 +137,8 @@ async fn update(stage: &mut Stage, rules: &[&'static str], what: &str, update: V
     end(stage, &turn).await
 }
 
-/// V2-32: the bytes of "é", one by one.
+/// The bytes of "é", one by one.
+// V2-32
 async fn terminal(stage: &mut Stage) -> Step {
     let turn = open_turn(stage).await?;
     let start = json!({ "sessionUpdate": "terminal_update", "terminalId": "term-1", "command": "cat" });
@@ -167,7 +168,8 @@ async fn unknown_state(stage: &mut Stage) -> Step {
     end(stage, &turn).await
 }
 
-/// V2-30: a watcher judges the calls; a client that makes none shows nothing.
+/// A watcher judges the calls; a client that makes none shows nothing.
+// V2-30
 async fn cancel_tool(stage: &mut Stage) -> Step {
     let turn = open_turn(stage).await?;
     let tool = |id: &str, capabilities: Value| {
@@ -194,28 +196,6 @@ async fn cancel_tool(stage: &mut Stage) -> Step {
     }
 }
 
-async fn option(stage: &mut Stage) -> Step {
-    let value = |value: &str| json!({ "value": value, "name": value });
-    let options = json!([{
-        "type": "select", "configId": "attache-effort", "name": "Effort", "currentValue": "attache-low",
-        "options": [value("attache-low"), value("attache-high")],
-    }]);
-    stage.accept(everything()).await?;
-    let opened = json!({ "sessionId": NEW, "configOptions": options });
-    let said = serve_rest(stage, |method, _| match method {
-        "session/new" => Some(Ok(opened.clone())),
-        "session/set_config_option" => Some(Ok(json!({ "configOptions": options }))),
-        _ => None,
-    })
-    .await?;
-    readable(stage)?;
-    match find(&said, "session/set_config_option") {
-        // A watcher judges its shape.
-        Some(_) => Ok(()),
-        None => Err(Stop::NotExercised("the client changed no option".to_owned())),
-    }
-}
-
 async fn withdrawn(stage: &mut Stage) -> Step {
     let turn = open_turn(stage).await?;
     turn.must_answer()?;
@@ -238,6 +218,10 @@ async fn withdrawn_question(stage: &mut Stage) -> Step {
     let turn = open_turn(stage).await?;
     let id = stage.request("session/request_permission", question(&turn)).await?;
     stage.quiet(Duration::from_millis(500)).await?;
+    if stage.log().open(stage.plays(), &id).is_none() {
+        return Err(Stop::NotExercised("the question was answered before it could be withdrawn".to_owned()));
+    }
+    let mark = stage.mark();
     stage.notify("$/cancel_request", json!({ "requestId": id })).await?;
     match answer_to(stage, &id).await {
         Ok(Ok(result)) => {
@@ -245,9 +229,23 @@ async fn withdrawn_question(stage: &mut Stage) -> Step {
             stage.check("V2-43", kept, format!("a question that was withdrawn was answered {result}"));
         }
         Ok(Err(error)) => stage.fail("V2-43", format!("a question that was withdrawn was answered {error}")),
-        Err(Stop::Deadline(_)) => stage.fail("V2-43", "a question that was withdrawn was not answered"),
+        // CANCEL-14: a client may ignore the withdrawal, and then it waits for its user.
+        Err(Stop::Deadline(_)) => {
+            stage.fail("V2-43", "a question that was withdrawn was not answered");
+            stage.act("allow")?;
+            if let Err(Stop::Deadline(_)) = answer_to(stage, &id).await {
+                readable(stage)?;
+                stage.fail("CANCEL-16", "a question that was withdrawn was never answered");
+                return end(stage, &turn).await;
+            }
+        }
         Err(stop) => return Err(stop),
     }
+    stage.quiet(Duration::from_secs(1)).await?;
+    let is_answer = |message: &&Rc<Message>| message.method().is_none() && message.id() == Some(&id);
+    let answers = stage.received(mark).iter().filter(is_answer).count();
+    let why = format!("a question that was withdrawn was answered {answers} times");
+    stage.check("CANCEL-16", answers == 1, why);
     end(stage, &turn).await
 }
 

@@ -32,7 +32,8 @@ scenario_table! { Agent, faults:
     "fault-leaving": "the client leaves in the middle of a turn", ["STDIO-08"] => leaving;
 }
 
-/// RPC-24: a request still gets its answer.
+/// A request still gets its answer.
+// RPC-24
 async fn still_answers(stage: &mut Stage, rule: &'static str, after: &str) -> Step {
     match ping(stage).await {
         Ok(()) => {
@@ -93,7 +94,8 @@ async fn line_ends(stage: &mut Stage) -> Step {
     tolerated(stage, "blank", "blank lines").await
 }
 
-/// STDIO-11: the request with this id is answered as if nothing were odd.
+/// The request with this id is answered as if nothing were odd.
+// STDIO-11
 async fn tolerated(stage: &mut Stage, id: &str, what: &str) -> Step {
     match stage.expect(&json!(id)).await {
         Ok(_) => stage.pass("STDIO-11"),
@@ -219,7 +221,8 @@ async fn codes(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// PERM-09: nothing is no approval.
+/// Nothing is no approval.
+// PERM-09
 async fn null_permission(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let answers = [
@@ -304,8 +307,9 @@ async fn deaf(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// STDIO-08: also a surprised agent says nothing but messages, while its input is closed and its
+/// Also a surprised agent says nothing but messages, while its input is closed and its
 /// turn goes on.
+// STDIO-08
 async fn leaving(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let params = opening(stage, json!({}));

@@ -2,3 +2,4 @@
 
 pub(super) mod agent;
 pub(super) mod client;
+pub(super) mod listener;

@@ -41,6 +41,11 @@ impl Terminals {
         self.waits
     }
 
+    pub(super) fn ended(&self) -> Vec<String> {
+        let ended = self.all.iter().filter(|(_, terminal)| terminal.exit().is_some());
+        ended.map(|(id, _)| id.clone()).collect()
+    }
+
     pub(super) fn reply(&mut self, method: &str, params: &Value) -> Reply {
         if method == "terminal/create" {
             return self.create(params);

@@ -25,7 +25,8 @@ pub(crate) enum Kind {
     /// One of several values, also yes or no.
     One(Vec<Choosable>),
     Many(Vec<Choosable>),
-    /// ELIC-33: an unknown kind is not treated like a known one.
+    /// An unknown kind is not treated like a known one.
+    // ELIC-33
     Unknown,
 }
 
@@ -224,7 +225,8 @@ impl Field {
         }
     }
 
-    /// Validates the value (ELIC-11).
+    /// Validates the value.
+    // ELIC-11
     pub(crate) fn checked(&self, ask: &ElicitationAsk) -> Result<(), String> {
         let Some(value) = self.value() else {
             if self.is_typed() && !self.typed.trim().is_empty() {

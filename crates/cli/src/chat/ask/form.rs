@@ -14,7 +14,8 @@ use attache_term::render::text::{clean, cut_line, wrap};
 #[derive(Debug)]
 pub(crate) struct Form {
     ask: Option<ElicitationAsk>,
-    /// ELIC-07: the agent that asks.
+    /// The agent that asks.
+    // ELIC-07
     agent: String,
     fields: Vec<Field>,
     /// The current field; after the last one comes the review.
@@ -64,7 +65,8 @@ impl Form {
         lines
     }
 
-    /// Moves to a field and puts its value into the input (ELIC-13).
+    /// Moves to a field and puts its value into the input.
+    // ELIC-13
     fn enter(&mut self, at: usize) {
         self.at = at;
         self.problem = None;
@@ -151,7 +153,8 @@ impl Form {
         QuestionView { lines, cursor: None }
     }
 
-    /// Renders the review, where everything can still be changed (ELIC-08).
+    /// Renders the review, where everything can still be changed.
+    // ELIC-08
     fn review(&self, canvas: &Canvas) -> QuestionView {
         let mut lines = vec![Line::styled("Send this?", Style::BOLD)];
         for (at, field) in self.fields.iter().enumerate() {
@@ -227,7 +230,8 @@ impl Form {
         }
     }
 
-    /// Moves on if the field is valid (ELIC-11).
+    /// Moves on if the field is valid.
+    // ELIC-11
     fn next(&mut self) {
         self.keep_input();
         let Some((field, ask)) = self.fields.get(self.at).zip(self.ask.as_ref()) else { return };

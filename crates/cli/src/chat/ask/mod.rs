@@ -11,7 +11,7 @@ pub(crate) mod url;
 
 use std::time::Duration;
 
-use attache::wire::v1::ElicitationId;
+use attache::wire::v1::{ElicitationId, ToolCallId};
 use crossterm::event::KeyEvent;
 
 use self::choice::Choice;
@@ -31,6 +31,19 @@ pub(crate) enum Step {
     Done(Vec<Line>),
     /// It is answered, and a page must be opened.
     Open(String, Vec<Line>),
+    /// It is refused, and the agent gets this prompt in place of what it was doing.
+    Instead(String, Vec<Line>),
+    /// The turn that asks must be cancelled.
+    Interrupt,
+}
+
+/// What was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// A tool call of the agent.
+    Call(ToolCallId),
+    /// A request to this client, which names no tool call.
+    Guard,
 }
 
 /// The rendered question.
@@ -81,8 +94,18 @@ impl Question {
     }
 
     pub(crate) fn paste(&mut self, text: &str) {
-        if let Question::Form(form) = self {
-            form.paste(text);
+        match self {
+            Question::Form(form) => form.paste(text),
+            Question::Choice(choice) => choice.paste(text),
+            Question::Page(_) => {}
+        }
+    }
+
+    /// Returns what the user refused.
+    pub(crate) fn refusal(self) -> Option<Refusal> {
+        match self {
+            Question::Choice(mut choice) => choice.refusal.take(),
+            Question::Form(_) | Question::Page(_) => None,
         }
     }
 

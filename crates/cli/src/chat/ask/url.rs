@@ -12,7 +12,8 @@ use attache_term::render::text::{Look, clean, reveal, wrap, wrap_hard};
 #[derive(Debug)]
 pub(crate) struct Page {
     ask: Option<ElicitationAsk>,
-    /// ELIC-07: the agent that asks.
+    /// The agent that asks.
+    // ELIC-07
     agent: String,
     url: String,
 }
@@ -31,7 +32,8 @@ impl Page {
         matches!(ask, Some(RequestedInput::Url { id, .. }) if id == wanted)
     }
 
-    /// ELIC-29: shows the whole address. ELIC-30: highlights the host and warns about oddities.
+    /// Shows the whole address. Highlights the host and warns about oddities.
+    // ELIC-29, ELIC-30
     pub(crate) fn intro(&self, canvas: &Canvas) -> Vec<Line> {
         let look = canvas.look;
         let message = self.ask.as_ref().map_or("", ElicitationAsk::message);
@@ -107,7 +109,8 @@ impl Page {
         }
     }
 
-    /// ELIC-17: agrees to opening the page, nothing else.
+    /// Agrees to opening the page, nothing else.
+    // ELIC-17
     fn agree(&mut self) {
         if let Some(ask) = self.ask.take() {
             // A page has no form to validate.

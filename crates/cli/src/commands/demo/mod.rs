@@ -6,8 +6,10 @@
 mod show;
 
 use std::cell::OnceCell;
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
+use std::process::{Child, ExitStatus};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use attache::client::{Client, Event, PermissionAsk};
@@ -23,7 +25,7 @@ use crate::connect::remembers_answers;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::{Output, wait_unanswered};
-use crate::runtime::{interrupted, runtime};
+use crate::runtime::{runtime, until_interrupted};
 
 const SCRIPT: &str = include_str!("script.txt");
 
@@ -46,14 +48,7 @@ const PROJECT: &[(&str, &str)] = &[
 pub(crate) fn demo(cx: &Cx) -> Result<()> {
     // Removed last, after the agent has ended, however the demo ends.
     let scratch = OnceCell::new();
-    runtime(async {
-        tokio::select! {
-            // First, so that signals are handled before there is a directory to remove.
-            biased;
-            () = interrupted() => Err(Failure::interrupted()),
-            done = perform(&cx.output, &scratch) => done,
-        }
-    })
+    runtime(until_interrupted(perform(&cx.output, &scratch)))
 }
 
 async fn perform(out: &Output, scratch: &OnceCell<TempDir>) -> Result<()> {
@@ -75,9 +70,17 @@ async fn perform(out: &Output, scratch: &OnceCell<TempDir>) -> Result<()> {
     if before {
         return Err(Failure::runtime("the demo's test passes before anything was done"));
     }
-    play(out, &project, &script).await?;
+    let watched = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    match watched {
+        true => chat(out, &project, &script).await?,
+        false => play(out, &project, &script).await?,
+    }
     out.line("\nThe same test, once more:\n");
     if !test(&project, out).await? {
+        if watched {
+            out.line("\nThe test still fails: the edit was not made. Next: `attache` for a chat with a real agent.");
+            return Ok(());
+        }
         return Err(Failure::runtime("the test still fails").hint("allow the edit and the command next time"));
     }
     out.line(format_args!(
@@ -105,6 +108,63 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other)?
 }
 
+/// Plays in the chat, where the person at the terminal answers.
+async fn chat(out: &Output, project: &Path, script: &Path) -> Result<()> {
+    out.line(
+        "\nThe chat opens with a prompt. Answer its questions with arrows and Enter; Ctrl-D leaves it.\n",
+    );
+    wait_unanswered().await;
+    let program = std::env::current_exe().context("the path of this program")?;
+    // The agent's command line is split at blanks like a shell's.
+    let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', "'\\''"));
+    let model = format!("script:{}", script.display());
+    let agent = format!("{} agent --no-store --model {}", quoted(&program), quoted(Path::new(&model)));
+    let mut command = std::process::Command::new(program);
+    // Quiet: how to resume is not said of a conversation that is removed with the demo.
+    command.arg("--cwd").arg(project).args(["--ask", "--format", "quiet", "--agent", &agent, "chat", PROMPT]);
+    // The demo leaves nothing among the conversations of the user.
+    command.env("ATTACHE_HOME", script.with_file_name("home"));
+    let status = ChatProcess::start(command).context("the chat")?.wait().await.context("the chat")?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(130) => Err(Failure { shown: true, ..Failure::interrupted() }),
+        _ => Err(Failure { shown: true, ..Failure::runtime("the chat ended with an error") }),
+    }
+}
+
+/// The process of the chat. It is ended and waited for when dropped, because it works in the demo's directory.
+struct ChatProcess {
+    child: Arc<Mutex<Child>>,
+    id: u32,
+}
+
+impl ChatProcess {
+    fn start(mut command: std::process::Command) -> io::Result<ChatProcess> {
+        let child = command.spawn()?;
+        Ok(ChatProcess { id: child.id(), child: Arc::new(Mutex::new(child)) })
+    }
+
+    async fn wait(&self) -> io::Result<ExitStatus> {
+        let child = Arc::clone(&self.child);
+        blocking(move || child.lock().unwrap_or_else(PoisonError::into_inner).wait()).await
+    }
+}
+
+impl Drop for ChatProcess {
+    fn drop(&mut self) {
+        // The thread that waits holds the lock until the process has ended.
+        if let Ok(mut child) = self.child.try_lock()
+            && matches!(child.try_wait(), Ok(Some(_)))
+        {
+            return;
+        }
+        if let Some(id) = i32::try_from(self.id).ok().and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+        }
+        let _ = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+    }
+}
+
 async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
     let program = std::env::current_exe().context("the path of this program")?;
     let model = format!("script:{}", script.display());
@@ -130,7 +190,7 @@ async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
     let mut turn = session.prompt(PROMPT).await.map_err(Failure::runtime)?;
     while let Some(event) = turn.next().await.map_err(Failure::runtime)? {
         match event {
-            Event::Permission(ask) => decide(out, &show, ask).await?,
+            Event::Permission(ask) => decide(out, &show, ask),
             event => show.event(event),
         }
     }
@@ -139,41 +199,17 @@ async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Asks the person at the terminal, or follows the policy that it prints.
-async fn decide(out: &Output, show: &Printer, ask: PermissionAsk) -> Result<()> {
+/// Follows the policy that it prints, because it cannot ask.
+fn decide(out: &Output, show: &Printer, ask: PermissionAsk) {
     show.question(ask.tool_call());
-    if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
-        let kind = ask.tool_call().kind;
-        let allowed = matches!(kind, Some(ToolKind::Edit | ToolKind::Execute));
-        out.line(
-            "? not a terminal, so the demo's policy answers: edits and tests of the demo's own project, once",
-        );
-        out.line(if allowed { "  allowed" } else { "  rejected" });
-        ask.choose_kind(if allowed {
-            PermissionOptionKind::AllowOnce
-        } else {
-            PermissionOptionKind::RejectOnce
-        });
-        return Ok(());
-    }
-    for (number, option) in (1..).zip(ask.options()) {
-        out.line(format_args!("  {number}) {}", option.name));
-    }
-    wait_unanswered().await;
-    loop {
-        out.print("? your choice: ");
-        let line = blocking(|| {
-            let mut line = String::new();
-            std::io::stdin().read_line(&mut line).map(|_| line)
-        });
-        let line = line.await.context("your answer")?;
-        let number = line.trim().parse::<usize>().ok();
-        let chosen = number.and_then(|number| ask.options().get(number.checked_sub(1)?));
-        match chosen.map(|option| option.option_id.clone()) {
-            Some(option) => return ask.choose(&option).map_err(Failure::runtime),
-            // No more input is no decision, and a question that is dropped answers so.
-            None if line.is_empty() => return Ok(()),
-            None => out.line(format_args!("  a number from 1 to {}", ask.options().len())),
-        }
-    }
+    let kind = ask.tool_call().kind;
+    let allowed = matches!(kind, Some(ToolKind::Edit | ToolKind::Execute));
+    out.line(
+        "? not a terminal, so the demo's policy answers: edits and tests of the demo's own project, once",
+    );
+    out.line(if allowed { "  allowed" } else { "  rejected" });
+    ask.choose_kind(match allowed {
+        true => PermissionOptionKind::AllowOnce,
+        false => PermissionOptionKind::RejectOnce,
+    });
 }

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use super::processes::{descendants, still_there};
 use super::report::{Report, State, Step};
 use super::versions;
-use crate::agents::{Address, AgentSpec, builtin, on_path};
+use crate::agents::{AgentSpec, builtin, on_path};
 use crate::auth::{method_json, method_text};
-use crate::connect::{client, command, credentials};
+use crate::connect::{client, credentials};
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::log::WireLog;
@@ -96,6 +96,9 @@ pub(super) async fn examine(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) 
     if !program(cx, spec, report) {
         return Ok(());
     }
+    if !super::remote::examine(cx, spec, report).await {
+        return Ok(());
+    }
     let printed = AgentOutput::default();
     let Some(link) = start(cx, spec, &printed, report).await else { return Ok(()) };
     let Some(agent) = initialize(cx, spec, link, &printed, report).await else { return Ok(()) };
@@ -169,17 +172,7 @@ pub(super) async fn open_link(
     spec: &AgentSpec,
     on_stderr: impl FnMut(&str) + Send + 'static,
 ) -> std::io::Result<Link> {
-    match &spec.address {
-        Address::Tcp(address) => Link::tcp(address).await,
-        #[cfg(unix)]
-        Address::Unix(path) => Link::unix(path).await,
-        #[cfg(not(unix))]
-        Address::Unix(_) => Err(std::io::Error::other("there are no Unix sockets here")),
-        Address::Command { .. } => match command(spec, &cx.cwd, &credentials(cx, spec)) {
-            Some(command) => Link::command(command.on_stderr_line(on_stderr)),
-            None => Err(std::io::Error::other("the agent has no command")),
-        },
-    }
+    crate::connect::open(spec, &cx.cwd, Some(on_stderr), &credentials(cx, spec)).await
 }
 
 async fn start(cx: &Cx, spec: &AgentSpec, printed: &AgentOutput, report: &mut Report<'_>) -> Option<Link> {
@@ -322,14 +315,17 @@ fn ended(step: Step, spec: &AgentSpec, lines: &[String]) -> Step {
 fn methods(agent: &AgentHandle, report: &mut Report<'_>) {
     let methods = agent.auth_methods();
     report.fact("authMethods", methods.iter().map(method_json).collect());
-    report.add(match methods.len() {
-        0 => Step::new("login", State::Skipped, "it offers no login method"),
-        1 => {
-            Step::new("login", State::Fine, "it offers a login method").lines(methods.iter().map(method_text))
-        }
-        count => Step::new("login", State::Fine, format!("it offers {count} login methods"))
-            .lines(methods.iter().map(method_text)),
-    });
+    let offer = match methods.len() {
+        0 => return report.add(Step::new("login", State::Skipped, "it offers no login method")),
+        1 => "it offers a login method".to_owned(),
+        count => format!("it offers {count} login methods"),
+    };
+    // Many agents start sessions without a login and report it with the first prompt.
+    let offer = match agent.auth_status() {
+        Some(_) => offer,
+        None => format!("{offer}; the first prompt shows whether a login is needed"),
+    };
+    report.add(Step::new("login", State::Fine, offer).lines(methods.iter().map(method_text)));
 }
 
 async fn within<T>(
@@ -495,7 +491,8 @@ async fn end(agent: &AgentHandle, session: Option<Session>, spec: &AgentSpec, re
     report.add(step.time(time));
 }
 
-/// STDIO-08: lines on stdout that are not messages.
+/// Lines on stdout that are not messages.
+// STDIO-08
 fn stdout(printed: &AgentOutput, report: &mut Report<'_>) {
     let (count, lines) =
         printed.with(|lines| (lines.noise, lines.stdout.iter().cloned().collect::<Vec<_>>()));

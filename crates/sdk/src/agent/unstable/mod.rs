@@ -15,6 +15,7 @@ use super::method::Method;
 use super::open::{self, as_params, method_not_found};
 use super::session::{BoxFuture, ErasedSession, OpenRequest};
 use super::turn::Turn;
+use crate::id::unique_id;
 use crate::task::lock;
 use crate::{Error, Result, check};
 
@@ -142,11 +143,17 @@ pub(super) fn check_open(request: &OpenRequest, services: &Services) -> Result<(
 /// Replaces an update that the client does not support, or fails if nothing can replace it.
 pub(super) fn adapt(update: SessionUpdate, client: &ClientCapabilities) -> Result<SessionUpdate> {
     match update {
-        // PLAN-07, PLAN-08: a client that supports one plan only gets that one.
-        SessionUpdate::PlanUpdate(update) if client.plan.is_none() => match update.plan {
-            PlanUpdateContent::Items(items) => Ok(SessionUpdate::Plan(Plan::new(items.entries))),
-            _ => Err(Error::Unsupported("plan updates")),
-        },
+        // PLAN-07, PLAN-08: a client that supports one plan only gets that one. Other forms of a plan are messages.
+        SessionUpdate::PlanUpdate(update) if client.plan.is_none() => {
+            let text = match update.plan {
+                PlanUpdateContent::Items(items) => return Ok(SessionUpdate::Plan(Plan::new(items.entries))),
+                PlanUpdateContent::Markdown(plan) => plan.content,
+                PlanUpdateContent::File(plan) => format!("Plan: {}", plan.uri),
+                _ => return Err(Error::Unsupported("plan updates")),
+            };
+            let chunk = ContentChunk::new(text).message_id(unique_id::<MessageId>("msg"));
+            Ok(SessionUpdate::AgentMessageChunk(chunk))
+        }
         SessionUpdate::PlanRemoved(_) if client.plan.is_none() => {
             Ok(SessionUpdate::Plan(Plan::new(Vec::new())))
         }

@@ -19,7 +19,7 @@ use crate::{Error, Result};
 /// ```
 /// use attache::Result;
 /// use attache::agent::Providers;
-/// use attache::wire::v1::{LlmProtocol, ProviderId, ProviderInfo, SetProviderRequest};
+/// use attache::model::{LlmProtocol, ProviderId, ProviderInfo, SetProviderRequest};
 ///
 /// struct Routes;
 ///

@@ -117,7 +117,8 @@ pub(crate) fn mcp_servers(servers: Vec<v2::McpServer>) -> Result<Vec<McpServer>>
     servers.into_iter().map(convert).collect()
 }
 
-/// A system prompt, which holds text only (SYSP-03).
+// SYSP-03
+/// A system prompt, which holds text only.
 #[cfg(feature = "unstable")]
 pub(crate) fn system_prompt(prompt: Option<v2::SystemPrompt>) -> Result<Option<SystemPrompt>> {
     let Some(prompt) = prompt else { return Ok(None) };

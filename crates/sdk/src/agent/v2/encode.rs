@@ -14,6 +14,7 @@ use super::super::client::TextBlock;
 use super::convert;
 use crate::Edit;
 use crate::id::unique_id;
+use crate::plan_status::plan_status;
 
 /// The plan of agents that have one plan.
 pub(crate) const PLAN: &str = "plan";
@@ -23,6 +24,8 @@ pub(crate) const PLAN: &str = "plan";
 #[derive(Debug, Default)]
 pub(crate) struct MessageIds {
     run: Option<(&'static str, MessageId)>,
+    /// The id of the next message without one; by default it is drawn.
+    next: Option<MessageId>,
 }
 
 impl MessageIds {
@@ -31,10 +34,25 @@ impl MessageIds {
         let id = match (named, self.run.take()) {
             (Some(id), _) => id.clone(),
             (None, Some((last, id))) if last == kind => id,
-            (None, _) => unique_id("msg"),
+            (None, _) => self.next.take().unwrap_or_else(|| unique_id("msg")),
         };
         self.run = Some((kind, id.clone()));
         id
+    }
+
+    /// Sets the id of the next message without one.
+    pub(super) fn name_next(&mut self, id: MessageId) {
+        self.next = Some(id);
+    }
+
+    /// Begins a message, to which the following chunks of its kind belong.
+    pub(super) fn begin(&mut self, kind: &'static str, id: MessageId) {
+        self.run = Some((kind, id));
+    }
+
+    /// The present message.
+    pub(super) fn present(&self) -> Option<&MessageId> {
+        self.run.as_ref().map(|(_, id)| id)
     }
 
     /// Ends the present message.
@@ -131,6 +149,17 @@ fn tool_call<S: Serializer>(call: &ToolCall, serializer: S) -> Result<S::Ok, S::
 
 /// A changed tool call; absent members are unchanged in both versions.
 fn tool_call_update<S: Serializer>(change: &ToolCallUpdate, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("sessionUpdate", "tool_call_update")?;
+    tool_call_members(change, &mut map)?;
+    map.end()
+}
+
+/// The members of a tool call that are there.
+pub(super) fn tool_call_members<M: SerializeMap>(
+    change: &ToolCallUpdate,
+    map: &mut M,
+) -> Result<(), M::Error> {
     fn put<M: SerializeMap, T: Serialize>(
         map: &mut M,
         name: &str,
@@ -138,19 +167,16 @@ fn tool_call_update<S: Serializer>(change: &ToolCallUpdate, serializer: S) -> Re
     ) -> Result<(), M::Error> {
         value.as_ref().map_or(Ok(()), |value| map.serialize_entry(name, value))
     }
-    let mut map = serializer.serialize_map(None)?;
-    map.serialize_entry("sessionUpdate", "tool_call_update")?;
     map.serialize_entry("toolCallId", &change.tool_call_id)?;
-    put(&mut map, "title", &change.title)?;
-    put(&mut map, "name", &change.name)?;
-    put(&mut map, "kind", &change.kind)?;
-    put(&mut map, "status", &change.status)?;
-    put(&mut map, "content", &change.content.as_deref().map(Contents))?;
-    put(&mut map, "locations", &change.locations)?;
-    put(&mut map, "rawInput", &change.raw_input)?;
-    put(&mut map, "rawOutput", &change.raw_output)?;
-    meta(&mut map, change.meta.as_ref())?;
-    map.end()
+    put(map, "title", &change.title)?;
+    put(map, "name", &change.name)?;
+    put(map, "kind", &change.kind)?;
+    put(map, "status", &change.status)?;
+    put(map, "content", &change.content.as_deref().map(Contents))?;
+    put(map, "locations", &change.locations)?;
+    put(map, "rawInput", &change.raw_input)?;
+    put(map, "rawOutput", &change.raw_output)?;
+    meta(map, change.meta.as_ref())
 }
 
 /// The content of a tool call: diffs have another form in version 2.
@@ -183,7 +209,25 @@ pub(crate) fn plan_items<S: Serializer>(
             let mut map = serializer.serialize_map(Some(3))?;
             map.serialize_entry("type", "items")?;
             map.serialize_entry("planId", self.0)?;
-            map.serialize_entry("entries", self.1)?;
+            map.serialize_entry("entries", &Entries(self.1))?;
+            map.end()
+        }
+    }
+    struct Entries<'a>(&'a [PlanEntry]);
+    impl Serialize for Entries<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_seq(self.0.iter().map(Entry))
+        }
+    }
+    struct Entry<'a>(&'a PlanEntry);
+    impl Serialize for Entry<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let Entry(entry) = self;
+            let mut map = serializer.serialize_map(None)?;
+            map.serialize_entry("content", &entry.content)?;
+            map.serialize_entry("priority", &entry.priority)?;
+            map.serialize_entry("status", &plan_status(entry))?;
+            meta(&mut map, entry.meta.as_ref())?;
             map.end()
         }
     }
@@ -194,25 +238,11 @@ pub(crate) fn plan_items<S: Serializer>(
     map.end()
 }
 
-/// Writes a piece of a message with this id.
-pub(crate) fn message_chunk<S: Serializer>(
-    kind: &str,
-    id: &MessageId,
-    content: &ContentBlock,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(3))?;
-    map.serialize_entry("sessionUpdate", kind)?;
-    map.serialize_entry("messageId", id)?;
-    map.serialize_entry("content", content)?;
-    map.end()
-}
-
-/// Writes the whole content of a message.
+/// Writes content of a message with this id: a piece of it, or all of it.
 pub(crate) fn message<S: Serializer>(
     kind: &str,
     id: &MessageId,
-    content: &[ContentBlock],
+    content: &(impl Serialize + ?Sized),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(3))?;

@@ -4,6 +4,7 @@
 mod convert;
 mod encode;
 mod encode_tool;
+pub mod translate;
 
 use std::future::{Ready, ready};
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use attache_conn::{IncomingRequest, Responder};
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{self, ProtocolVersion};
 use attache_wire::{Fields, Json, v2};
+use serde_json::value::RawValue;
 
 use super::builder::{Services, Start};
 use super::client::{ClientHandle, ClientInfo};
@@ -29,7 +31,7 @@ use crate::{Error, Result};
 
 pub(super) use convert::{MODE, mode_option, stop_reason};
 pub(super) use encode::{
-    MessageIds, PLAN, Params, UserMessage, message, message_chunk, plan_items, terminal_chunk, text, update,
+    MessageIds, PLAN, Params, UserMessage, message, plan_items, terminal_chunk, text, update,
 };
 pub(super) use encode_tool::{PermissionRequest, tool_chunk, tool_start, tool_update};
 
@@ -85,21 +87,20 @@ pub(super) fn read_initialize(
     request: IncomingRequest<'_>,
     offered: u16,
 ) -> Option<(v2::InitializeRequest, Responder)> {
-    request.decode(serde_json::from_str, |params| {
-        let read = attache_wire::decode::<v2::InitializeRequest>(params);
-        read.or_else(|error| {
-            let later = (offered > ProtocolVersion::V2.0).then(|| {
-                let members: Fields<Json> = attache_wire::decode(params).ok()?;
-                let capabilities: Option<v2::ClientCapabilities> =
-                    members.get("capabilities").and_then(|value| value.parse().ok());
-                let unknown = v2::Implementation::new("unknown", "unknown");
-                Some(
-                    v2::InitializeRequest::new(offered, unknown)
-                        .capabilities(capabilities.unwrap_or_default()),
-                )
-            });
-            later.flatten().ok_or_else(|| ErrorObject::invalid_params(error.to_string()))
-        })
+    request.decode(serde_json::from_str, |params| decode_initialize(params, offered))
+}
+
+fn decode_initialize(params: Option<&RawValue>, offered: u16) -> Result<v2::InitializeRequest, ErrorObject> {
+    let read = attache_wire::decode::<v2::InitializeRequest>(params);
+    read.or_else(|error| {
+        let later = (offered > ProtocolVersion::V2.0).then(|| {
+            let members: Fields<Json> = attache_wire::decode(params).ok()?;
+            let capabilities: Option<v2::ClientCapabilities> =
+                members.get("capabilities").and_then(|value| value.parse().ok());
+            let unknown = v2::Implementation::new("unknown", "unknown");
+            Some(v2::InitializeRequest::new(offered, unknown).capabilities(capabilities.unwrap_or_default()))
+        });
+        later.flatten().ok_or_else(|| ErrorObject::invalid_params(error.to_string()))
     })
 }
 
@@ -224,7 +225,7 @@ fn resume(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) 
             return Err(Error::invalid_params("this agent cannot replay sessions"));
         }
         let options = options::visible(entry.state().settings(), &client).unwrap_or_default();
-        entry.shared.repeat_state(&client, entry.is_busy()); // V2-27
+        entry.shared().repeat_state(&client, entry.is_busy()); // V2-27
         Ok(v2::ResumeSessionResponse::new().config_options(convert::options(&options)))
     });
 }
@@ -290,7 +291,7 @@ async fn list(core: Arc<Core>, request: v2::ListSessionsRequest) -> Result<v2::L
 
 #[cfg(feature = "unstable")]
 async fn status(core: Arc<Core>, request: v2::SessionStatusRequest) -> Result<v2::SessionStatusResponse> {
-    let state = core.sessions.get(&request.session_id).map(|entry| entry.shared.state(entry.is_busy()));
+    let state = core.sessions.get(&request.session_id).map(|entry| entry.shared().state(entry.is_busy()));
     let status =
         super::unstable::status(core, v1::SessionStatusRequest::new(request.session_id)).await?.status;
     Ok(v2::SessionStatusResponse::new(status).state(state))
@@ -302,7 +303,7 @@ fn cancel_tool_call(
     request: v2::CancelToolCallRequest,
 ) -> Ready<Result<v2::CancelToolCallResponse>> {
     let accepted = core.session(&request.session_id).and_then(|entry| {
-        match entry.shared.cancel_object(&CancelKey::Tool(request.tool_call_id.clone())) {
+        match entry.shared().cancel_object(&CancelKey::Tool(request.tool_call_id.clone())) {
             true => Ok(v2::CancelToolCallResponse::new()),
             false => Err(not_cancellable("tool call", request.tool_call_id.as_str())),
         }
@@ -316,7 +317,7 @@ fn cancel_terminal(
     request: v2::CancelTerminalRequest,
 ) -> Ready<Result<v2::CancelTerminalResponse>> {
     let accepted = core.session(&request.session_id).and_then(|entry| {
-        match entry.shared.cancel_object(&CancelKey::Terminal(request.terminal_id.clone())) {
+        match entry.shared().cancel_object(&CancelKey::Terminal(request.terminal_id.clone())) {
             true => Ok(v2::CancelTerminalResponse::new()),
             false => Err(not_cancellable("terminal", request.terminal_id.as_str())),
         }

@@ -3,7 +3,8 @@
 mod nes;
 
 use attache_wire::v1::{
-    ClientNesCapabilities, ModelId, PositionEncodingKind, SessionModelState, SetSessionModelRequest,
+    ClientNesCapabilities, ModelId, PositionEncodingKind, SessionConfigOptionCategory, SessionModelState,
+    SetSessionModelRequest,
 };
 
 use super::agent::AgentHandle;
@@ -45,18 +46,23 @@ impl Session {
 }
 
 impl SessionControl {
-    /// Changes the model of an older agent. Newer agents have a config option.
+    /// Changes the model: of an older agent, or the option of category `model` of one that has no models.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the model is unknown. Nothing is sent then.
     // MODEL-02
     pub async fn set_model(&self, model: impl Into<ModelId>) -> Result<()> {
         let model = model.into();
-        self.lane.state(|state| {
-            let models = state.models.as_ref().ok_or(Error::Unsupported("session models"))?;
+        let has_models = self.lane.state(|state| {
+            let Some(models) = &state.models else { return Ok(false) };
             let available = models.available_models.iter().map(|offered| offered.model_id.as_str());
-            check_offered("model", model.as_str(), available)
+            check_offered("model", model.as_str(), available).map(|()| true)
         })?;
+        if !has_models {
+            let option = self.option_of(&SessionConfigOptionCategory::Model);
+            let option = option.ok_or(Error::Unsupported("session models"))?;
+            return self.set_config_option(option, model.as_str()).await.map(drop);
+        }
         let lane = self.lane.clone();
         let request = SetSessionModelRequest::new(self.lane.id.clone(), model.clone());
         let done = self.agent.0.in_order(&request, move |answer| {

@@ -54,7 +54,7 @@ impl Core {
     pub(in crate::client) fn add_child(&self, id: &SessionId, lane: &Arc<Lane>) {
         if lane.children(|children| children.adopt(id)) {
             let route = Route { lane: lane.clone(), child: true };
-            self.routes().lanes.entry(id.clone()).or_insert(route);
+            self.routes().insert_child(id.clone(), route);
         }
     }
 }

@@ -7,10 +7,10 @@ use attache_wire::v1::{
     PermissionOptionKind, PromptCapabilities, ResourceLink, Role, SessionCapabilities,
     SessionCloseCapabilities, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
     SessionConfigSelect, SessionConfigSelectGroup, SessionConfigSelectOptions, SessionListCapabilities,
-    SessionMode, SessionModeState, SessionResumeCapabilities, StopReason, TextContent, ToolCallStatus,
-    ToolKind, UnstructuredCommandInput,
+    SessionMode, SessionModeState, SessionResumeCapabilities, StopReason, TextContent, ToolKind,
+    UnstructuredCommandInput,
 };
-use attache_wire::v2;
+use attache_wire::{Meta, v2};
 
 use crate::{Error, Result};
 
@@ -143,19 +143,20 @@ fn values(options: v2::SessionConfigSelectOptions) -> Option<SessionConfigSelect
 
 /// The modes that a config option of category `mode` stands for.
 pub(crate) fn modes(options: &[SessionConfigOption]) -> Option<SessionModeState> {
-    let (_, select) = mode_option(options)?;
+    let (_, select) = select_of(options, &SessionConfigOptionCategory::Mode)?;
     let modes = select.options.iter().map(|value| {
         SessionMode::new(value.value.as_str(), value.name.clone()).description(value.description.clone())
     });
     Some(SessionModeState::new(select.current_value.as_str(), modes.collect::<Vec<_>>()))
 }
 
-/// The config option that stands for the modes.
-pub(crate) fn mode_option(
-    options: &[SessionConfigOption],
-) -> Option<(&SessionConfigOption, &SessionConfigSelect)> {
+/// The first select option of a category.
+pub(crate) fn select_of<'o>(
+    options: &'o [SessionConfigOption],
+    category: &SessionConfigOptionCategory,
+) -> Option<(&'o SessionConfigOption, &'o SessionConfigSelect)> {
     options.iter().find_map(|option| match &option.kind {
-        SessionConfigKind::Select(select) if option.category == Some(SessionConfigOptionCategory::Mode) => {
+        SessionConfigKind::Select(select) if option.category.as_ref() == Some(category) => {
             Some((option, select))
         }
         _ => None,
@@ -243,16 +244,6 @@ pub(crate) fn tool_kind(kind: &v2::ToolKind) -> ToolKind {
     }
 }
 
-/// The status of a tool call in version 1: a paused call is in progress, a cancelled one has failed.
-pub(crate) fn tool_status(status: &v2::ToolCallStatus) -> ToolCallStatus {
-    match status {
-        v2::ToolCallStatus::Pending => ToolCallStatus::Pending,
-        v2::ToolCallStatus::Completed => ToolCallStatus::Completed,
-        v2::ToolCallStatus::Failed | v2::ToolCallStatus::Cancelled => ToolCallStatus::Failed,
-        _ => ToolCallStatus::InProgress,
-    }
-}
-
 /// The options of a question. One of an unknown kind is left out: a program that chooses by kind could not know whether it allows.
 // V2-22, V2-24
 pub(crate) fn permission_options(options: Vec<v2::PermissionOption>) -> Vec<PermissionOption> {
@@ -289,6 +280,12 @@ pub(crate) fn turn_end(reason: Option<v2::StopReason>) -> Result<StopReason> {
         // An unknown reason is an end as well; `Event::State` has its name.
         _ => StopReason::EndTurn,
     })
+}
+
+/// `_meta` with a stop reason that version 1 does not have.
+pub(crate) fn unknown_reason(reason: Option<&v2::StopReason>) -> Option<Meta> {
+    let Some(v2::StopReason::Other { stop_reason, .. }) = reason else { return None };
+    Meta::new(&serde_json::json!({ "attache": { "stopReason": stop_reason } })).ok()
 }
 
 /// The reason of a turn of version 1 in the model.

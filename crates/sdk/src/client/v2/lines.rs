@@ -4,15 +4,15 @@ use std::collections::{HashMap, HashSet};
 
 use attache_conn::Flow;
 use attache_wire::v1::{
-    ContentChunk, RequestPermissionRequest, SessionId, SessionNotification, SessionUpdate, ToolCall,
-    ToolCallContent, ToolCallUpdate,
+    ContentChunk, MessageId, RequestPermissionRequest, SessionId, SessionNotification, SessionUpdate,
+    ToolCall, ToolCallContent, ToolCallUpdate,
 };
 use attache_wire::{Notification, Request, v2};
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::update::{Item, Updates};
-use super::{Prompts, convert, requests};
+use super::{HeldMessage, Prompts, convert, requests};
 use crate::client::calls::Calls;
 use crate::client::event::{Event, Speaker, ToolCallChange};
 use crate::client::lane::TurnEnd;
@@ -33,7 +33,7 @@ const FOLLOWED: usize = 1_024;
 /// let mut shown = Vec::new();
 /// for (flow, line) in [
 ///     (Flow::Out, r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":2}}"#),
-///     (Flow::In, r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":2}}"#),
+///     (Flow::In, r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"}}}"#),
 ///     (Flow::In, r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":
 ///         {"sessionUpdate":"state_update","state":"running"}}}"#),
 /// ] {
@@ -70,6 +70,8 @@ struct Session {
     /// The call that shows a terminal.
     shown: HashMap<String, ToolCallUpdate>,
     outputs: HashMap<String, Vec<u8>>,
+    /// How often the content of a message was replaced. Each time the message has another id from then on.
+    replaced: HashMap<(Speaker, MessageId), usize>,
 }
 
 /// The members of a message.
@@ -107,7 +109,9 @@ impl LinesAsV1 {
             }
             Flow::In if self.version == Version::Asked(id.to_owned()) => {
                 let result: Members<'_> = serde_json::from_str(members.get("result")?.get()).ok()?;
-                let is_v2 = result.get("protocolVersion").is_some_and(|version| version.get() == "2");
+                // Some agents of version 1 repeat the number that they are offered.
+                let is_v2 = result.get("protocolVersion").is_some_and(|version| version.get() == "2")
+                    && result.contains_key("info");
                 self.version = if is_v2 { Version::V2 } else { Version::V1 };
             }
             _ => {}
@@ -149,11 +153,13 @@ impl LinesAsV1 {
         match text(method)?.as_str() {
             v2::UpdateSessionNotification::METHOD => {
                 let read: v2::UpdateSessionNotification = serde_json::from_str(params).ok()?;
-                let is_same = matches!(
-                    read.update,
-                    v2::SessionUpdate::AgentMessageChunk(_) | v2::SessionUpdate::AgentThoughtChunk(_)
-                );
-                let lines = self.session(&read.session_id)?.update(&read.session_id, read.update);
+                let session = self.session(&read.session_id)?;
+                let is_same = session.replaced.is_empty()
+                    && matches!(
+                        read.update,
+                        v2::SessionUpdate::AgentMessageChunk(_) | v2::SessionUpdate::AgentThoughtChunk(_)
+                    );
+                let lines = session.update(&read.session_id, read.update);
                 match is_same {
                     true => None,
                     false => {
@@ -192,7 +198,7 @@ impl LinesAsV1 {
             };
             let answer: v2::PromptResponse = serde_json::from_str(result).ok()?;
             let answer = session.prompts.answered(answer.message_id);
-            for (update, _) in answer.others {
+            for update in answer.others.into_iter().filter_map(HeldMessage::into_update) {
                 session.items(&session_id, update).iter().for_each(|line| out(line.as_bytes()));
             }
             let end = answer.end.and_then(|end| session.end(end));
@@ -217,6 +223,7 @@ impl LinesAsV1 {
 
 impl Session {
     fn update(&mut self, id: &SessionId, update: v2::SessionUpdate) -> Vec<String> {
+        self.prompts.note(&update);
         let update = match update {
             update @ (v2::SessionUpdate::UserMessage(_) | v2::SessionUpdate::UserMessageChunk(_)) => {
                 // The bound on bytes does not matter here: the lines are gone after this call.
@@ -235,7 +242,7 @@ impl Session {
         let mut lines = Vec::new();
         for item in items {
             match item {
-                Item::Update(update) => lines.extend(notification(id, update)),
+                Item::Update(update) => lines.extend(notification(id, self.renamed(update))),
                 Item::Tool(update, extra) => {
                     let mut change = ToolCallChange::new(false, update);
                     change.extra = Some(extra);
@@ -244,24 +251,27 @@ impl Session {
                     let Event::ToolCall(change) = event else { continue };
                     lines.extend(self.tool(id, *change.update));
                 }
-                Item::State(state) => {
-                    if let v2::StateUpdate::Idle(idle) = *state
-                        && let Some(end) = self.prompts.idle(idle)
-                    {
-                        lines.extend(self.end(end));
+                Item::State(state) => match *state {
+                    v2::StateUpdate::Idle(idle) => {
+                        lines.extend(self.prompts.idle(idle).and_then(|end| self.end(end)));
                     }
-                }
+                    _ => self.prompts.busy(),
+                },
                 Item::Event(Event::Message(change)) => {
-                    // A message cannot be taken back: the whole text comes as another one.
-                    let fresh = format!("{}-again", change.message_id);
-                    let chunk = |block| ContentChunk::new(block).message_id(fresh.as_str());
-                    let update = |chunk| match change.speaker {
-                        Speaker::User => SessionUpdate::UserMessageChunk(chunk),
-                        Speaker::Agent => SessionUpdate::AgentMessageChunk(chunk),
-                        Speaker::Thought => SessionUpdate::AgentThoughtChunk(chunk),
-                    };
-                    let blocks = change.content.iter().cloned();
-                    lines.extend(blocks.filter_map(|block| notification(id, update(chunk(block)))));
+                    // A message cannot be taken back: the whole text comes as another one, and so does what follows.
+                    let key = (change.speaker, change.message_id.clone());
+                    if self.replaced.len() < FOLLOWED || self.replaced.contains_key(&key) {
+                        *self.replaced.entry(key).or_default() += 1;
+                    }
+                    for block in change.content {
+                        let chunk = ContentChunk::new(block).message_id(change.message_id.clone());
+                        let update = match change.speaker {
+                            Speaker::User => SessionUpdate::UserMessageChunk(chunk),
+                            Speaker::Agent => SessionUpdate::AgentMessageChunk(chunk),
+                            Speaker::Thought => SessionUpdate::AgentThoughtChunk(chunk),
+                        };
+                        lines.extend(notification(id, self.renamed(update)));
+                    }
                 }
                 Item::Event(mut event) => {
                     self.calls.complete(&mut event);
@@ -280,6 +290,22 @@ impl Session {
             }
         }
         lines
+    }
+
+    /// A piece of a message whose content was replaced belongs to another message.
+    fn renamed(&self, mut update: SessionUpdate) -> SessionUpdate {
+        let (speaker, chunk) = match &mut update {
+            SessionUpdate::UserMessageChunk(chunk) => (Speaker::User, chunk),
+            SessionUpdate::AgentMessageChunk(chunk) => (Speaker::Agent, chunk),
+            SessionUpdate::AgentThoughtChunk(chunk) => (Speaker::Thought, chunk),
+            _ => return update,
+        };
+        if let Some(id) = chunk.message_id.clone()
+            && let Some(times) = self.replaced.get(&(speaker, id.clone()))
+        {
+            chunk.message_id = Some(format!("{id}-{times}").into());
+        }
+        update
     }
 
     /// A change of a tool call, with the output of terminals as text.

@@ -1,4 +1,4 @@
-//! How far each message has been given out, so that its new content is told from content that only grew.
+//! The part of each message that was given out. It distinguishes new content from content that only grew.
 //!
 //! No text is kept: a message is its length and a checksum. An agent can only mislead about its own messages.
 
@@ -152,7 +152,7 @@ impl Seen {
         self.sum = (self.sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
     }
 
-    /// What follows this text in the content, if the content begins with it and is only text.
+    /// Returns the rest of the content after this text, if the content begins with it and is only text.
     fn rest(&self, content: &[ContentBlock]) -> Option<String> {
         if self.others > 0 {
             return None;

@@ -12,5 +12,5 @@ mod turn;
 mod update;
 
 pub use lines::LinesAsV1;
-pub(crate) use turn::Prompts;
+pub(crate) use turn::{HeldMessage, Prompts};
 pub(crate) use update::{Item, Reason, Updates};

@@ -3,13 +3,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use attache_wire::v1::{
-    RequestPermissionRequest, SessionConfigOptionValue, SessionInfo, ToolCallUpdate, ToolKind,
+    CreateElicitationRequest, ElicitationPropertySchema, ElicitationSchema, ElicitationScope, RequestId,
+    RequestPermissionRequest, SessionConfigOptionValue, SessionInfo, StringFormat, StringPropertySchema,
+    ToolCallUpdate, ToolKind,
 };
 use attache_wire::{Json, Meta, v2};
 
 use super::{convert, update};
 use crate::client::agent::AgentHandle;
 use crate::client::ask::{PermissionCommand, PermissionDetails};
+use crate::client::elicitation::mode_not_offered;
 use crate::client::session_builder::{CheckedOptions, OpenResponse, Replay};
 use crate::client::state::State;
 use crate::{Error, Result};
@@ -26,10 +29,11 @@ pub(crate) fn permission(
         return Err("a permission request needs at least one option".to_owned());
     }
     let made_up = || format!("question-{}", QUESTIONS.fetch_add(1, Ordering::Relaxed));
-    let mut command = None;
+    let (mut command, mut has_call) = (None, true);
     let mut call = match request.subject {
         Some(v2::RequestPermissionSubject::ToolCall(subject)) => update::tool_call(subject.tool_call).0,
         Some(v2::RequestPermissionSubject::Command(subject)) => {
+            has_call = subject.tool_call_id.is_some();
             let id = subject.tool_call_id.unwrap_or_else(|| made_up().into());
             let input = serde_json::json!({ "command": subject.command, "cwd": subject.cwd });
             let mut call = ToolCallUpdate::new(id);
@@ -39,12 +43,81 @@ pub(crate) fn permission(
             command = Some(PermissionCommand { command: subject.command, cwd: subject.cwd });
             call
         }
-        _ => ToolCallUpdate::new(made_up()),
+        _ => {
+            has_call = false;
+            ToolCallUpdate::new(made_up())
+        }
     };
     call.title = call.title.or_else(|| Some(request.title.clone()));
     let options = convert::permission_options(request.options);
-    let details = PermissionDetails { title: Some(request.title), description: request.description, command };
+    let (title, description) = (Some(request.title), request.description);
+    let details = PermissionDetails { title, description, command, has_call };
     Ok((RequestPermissionRequest::new(request.session_id, call, options).meta(request.meta), details))
+}
+
+/// A question in the form of version 1. A text of a format that version 1 lacks has none.
+// V2-21, ELIC-33
+pub(crate) fn elicitation(request: v2::CreateElicitationRequest) -> Result<CreateElicitationRequest, String> {
+    let scope: ElicitationScope = match request.scope {
+        v2::ElicitationScope::Session(scope) => scope.into(),
+        v2::ElicitationScope::Request(scope) => match scope.request_id {
+            v2::RequestId::Number(number) => RequestId::Number(number).into(),
+            v2::RequestId::Str(text) => RequestId::Str(text).into(),
+        },
+        _ => return Err("an elicitation needs `sessionId` or `requestId`".to_owned()),
+    };
+    let converted = match request.mode {
+        v2::ElicitationMode::Form(form) => {
+            CreateElicitationRequest::form(scope, request.message, form_schema(form.requested_schema))
+        }
+        v2::ElicitationMode::Url(url) => {
+            CreateElicitationRequest::url(scope, request.message, url.elicitation_id, url.url)
+        }
+        // ELIC-02
+        v2::ElicitationMode::Other(mode) => return Err(mode_not_offered(&mode.tag)),
+        _ => return Err("this client does not offer that mode".to_owned()),
+    };
+    Ok(converted.meta(request.meta))
+}
+
+fn form_schema(form: v2::ElicitationSchema) -> ElicitationSchema {
+    let mut converted = ElicitationSchema::new().title(form.title).description(form.description);
+    converted.required = form.required;
+    converted.meta = form.meta;
+    for (name, property) in form.properties {
+        let property = match property {
+            v2::ElicitationPropertySchema::String(text) => text_schema(text).into(),
+            v2::ElicitationPropertySchema::Number(number) => number.into(),
+            v2::ElicitationPropertySchema::Integer(number) => number.into(),
+            v2::ElicitationPropertySchema::Boolean(flag) => flag.into(),
+            v2::ElicitationPropertySchema::Array(list) => list.into(),
+            v2::ElicitationPropertySchema::Other(other) => ElicitationPropertySchema::Other(other),
+            _ => continue,
+        };
+        converted.properties.insert(name, property);
+    }
+    converted
+}
+
+fn text_schema(text: v2::StringPropertySchema) -> StringPropertySchema {
+    let mut converted = StringPropertySchema::new();
+    converted.title = text.title;
+    converted.description = text.description;
+    converted.min_length = text.min_length;
+    converted.max_length = text.max_length;
+    converted.pattern = text.pattern;
+    converted.format = match text.format {
+        Some(v2::StringFormat::Email) => Some(StringFormat::Email),
+        Some(v2::StringFormat::Uri) => Some(StringFormat::Uri),
+        Some(v2::StringFormat::Date) => Some(StringFormat::Date),
+        Some(v2::StringFormat::DateTime) => Some(StringFormat::DateTime),
+        _ => None,
+    };
+    converted.default_value = text.default_value;
+    converted.values = text.values;
+    converted.one_of = text.one_of;
+    converted.meta = text.meta;
+    converted
 }
 
 /// Checks that the agent has sessions, and starts the servers that it gets.

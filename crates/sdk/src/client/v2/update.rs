@@ -4,19 +4,21 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use attache_wire::v1::{
-    Content, ContentBlock, ContentChunk, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionInfoUpdate,
-    SessionUpdate, Terminal, ToolCallContent, ToolCallLocation, ToolCallUpdate, UsageUpdate,
+    Content, ContentBlock, ContentChunk, PlanEntry, PlanEntryPriority, SessionInfoUpdate, SessionUpdate,
+    Terminal, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, UsageUpdate,
 };
-use attache_wire::{Json, Patch, v2};
+use attache_wire::{Json, Meta, Patch, v2};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{convert, diff};
-use crate::Edit;
-use crate::client::event::{AgentTerminal, Event, MessageChange, Speaker, TerminalChange, ToolExtra};
+use crate::client::event::{
+    AgentTerminal, Event, MessageChange, Speaker, TerminalChange, ToolExtra, patch_meta,
+};
 use crate::client::v2::messages::{Messages, Replacement};
+use crate::{Edit, plan_status, tool_status};
 
 /// A part of the model that an update stands for.
 pub(crate) enum Item {
@@ -33,12 +35,14 @@ pub(crate) enum Item {
 /// Why an update cannot be used.
 pub(crate) type Reason = Cow<'static, str>;
 
-/// What is remembered of the updates of a session and its subagents.
+/// The accumulated state of the updates of a session and its subagents.
 #[derive(Debug, Default)]
 pub(crate) struct Updates {
     messages: Messages,
     /// The cost so far, which an update may leave out.
     cost: Option<v2::Cost>,
+    /// `_meta` of the session so far.
+    meta: Option<Meta>,
 }
 
 impl Updates {
@@ -65,21 +69,26 @@ impl Updates {
         speaker: Speaker,
         id: v2::MessageId,
         content: Patch<Vec<v2::ContentBlock>>,
+        patch: Patch<Meta>,
     ) -> Vec<Item> {
         let content: Vec<ContentBlock> = match content {
             Patch::Keep => return Vec::new(),
             Patch::Clear => Vec::new(),
             Patch::Set(blocks) => blocks.into_iter().filter_map(convert::content).collect(),
         };
+        // No message is kept, so its metadata is that of this change.
+        let mut meta = None;
+        patch_meta(&mut meta, patch);
         let chunk = |block: ContentBlock| {
-            Item::Update(spoken(speaker, ContentChunk::new(block).message_id(id.clone())))
+            let chunk = ContentChunk::new(block).message_id(id.clone()).meta(meta.clone());
+            Item::Update(spoken(speaker, chunk))
         };
         match self.messages.replace(child, speaker, &id, &content) {
             Replacement::New => content.into_iter().map(chunk).collect(),
             Replacement::Same => Vec::new(),
             Replacement::Longer(rest) => vec![chunk(rest.into())],
             Replacement::Other => {
-                let change = MessageChange { speaker, message_id: id, content };
+                let change = MessageChange { speaker, message_id: id, content, meta };
                 vec![Item::Event(Event::Message(Box::new(change)))]
             }
         }
@@ -93,13 +102,13 @@ impl Updates {
             v2::SessionUpdate::AgentMessageChunk(chunk) => Ok(self.piece(child, Speaker::Agent, chunk)),
             v2::SessionUpdate::AgentThoughtChunk(chunk) => Ok(self.piece(child, Speaker::Thought, chunk)),
             v2::SessionUpdate::UserMessage(message) => {
-                Ok(self.message(child, Speaker::User, message.message_id, message.content))
+                Ok(self.message(child, Speaker::User, message.message_id, message.content, message.meta))
             }
             v2::SessionUpdate::AgentMessage(message) => {
-                Ok(self.message(child, Speaker::Agent, message.message_id, message.content))
+                Ok(self.message(child, Speaker::Agent, message.message_id, message.content, message.meta))
             }
             v2::SessionUpdate::AgentThought(message) => {
-                Ok(self.message(child, Speaker::Thought, message.message_id, message.content))
+                Ok(self.message(child, Speaker::Thought, message.message_id, message.content, message.meta))
             }
             v2::SessionUpdate::StateUpdate(state) => Ok(vec![Item::State(state)]),
             v2::SessionUpdate::ToolCallUpdate(update) => {
@@ -115,7 +124,8 @@ impl Updates {
             }
             v2::SessionUpdate::TerminalUpdate(update) => {
                 let output = match &update.output {
-                    Patch::Set(output) => Some(bytes(&output.data)?),
+                    // A malformed member is absent; the others, such as the exit status, hold.
+                    Patch::Set(output) => bytes(&output.data).ok(),
                     Patch::Clear => Some(Vec::new()),
                     Patch::Keep => None,
                 };
@@ -129,9 +139,7 @@ impl Updates {
             }
             v2::SessionUpdate::PlanUpdate(update) => Ok(plan(update).into_iter().map(Item::Update).collect()),
             #[cfg(feature = "unstable")]
-            v2::SessionUpdate::PlanRemoved(removed) => {
-                one(same::<_, attache_wire::v1::PlanRemoved>(&removed)?.into())
-            }
+            v2::SessionUpdate::PlanRemoved(removed) => one(removed.into()),
             v2::SessionUpdate::AvailableCommandsUpdate(update) => {
                 let commands = convert::commands(update.available_commands);
                 one(attache_wire::v1::AvailableCommandsUpdate::new(commands).meta(update.meta).into())
@@ -144,7 +152,15 @@ impl Updates {
                 let mut converted = SessionInfoUpdate::new();
                 converted.title = update.title;
                 converted.updated_at = update.updated_at;
-                update.meta.apply(&mut converted.meta);
+                if !update.meta.is_keep() {
+                    let mut stored = if child.is_empty() { self.meta.take() } else { None };
+                    patch_meta(&mut stored, update.meta);
+                    // Absent metadata would be unchanged.
+                    converted.meta = stored.clone().or_else(|| Meta::from_json(Json::from_text("{}").ok()?));
+                    if child.is_empty() {
+                        self.meta = stored;
+                    }
+                }
                 one(converted.into())
             }
             v2::SessionUpdate::UsageUpdate(update) => {
@@ -218,7 +234,9 @@ pub(crate) fn tool_call(update: v2::ToolCallUpdate) -> (ToolCallUpdate, ToolExtr
     converted.title = member(update.title, String::new);
     converted.kind = member(update.kind, || v2::ToolKind::Other).map(|kind| convert::tool_kind(&kind));
     extra.status = member(update.status, || v2::ToolCallStatus::Pending);
-    converted.status = extra.status.as_ref().map(convert::tool_status);
+    // A status that this crate does not know is none of an ended call.
+    let status = |status| tool_status::to_v1(status).unwrap_or(ToolCallStatus::InProgress);
+    converted.status = extra.status.as_ref().map(status);
     let content = member(update.content, Vec::new);
     extra.edits = content.as_deref().map(edits);
     converted.content = content.map(|content| content.into_iter().flat_map(tool_content).collect());
@@ -308,12 +326,11 @@ fn entries(entries: Vec<v2::PlanEntry>) -> Vec<PlanEntry> {
             v2::PlanEntryPriority::Low => PlanEntryPriority::Low,
             _ => PlanEntryPriority::Medium,
         };
-        let status = match entry.status {
-            v2::PlanEntryStatus::InProgress => PlanEntryStatus::InProgress,
-            v2::PlanEntryStatus::Completed | v2::PlanEntryStatus::Cancelled => PlanEntryStatus::Completed,
-            _ => PlanEntryStatus::Pending,
+        let meta = match entry.status {
+            v2::PlanEntryStatus::Cancelled => plan_status::cancelled(entry.meta),
+            _ => entry.meta,
         };
-        PlanEntry::new(entry.content, priority, status).meta(entry.meta)
+        PlanEntry::new(entry.content, priority, plan_status::to_v1(&entry.status)).meta(meta)
     };
     entries.into_iter().map(convert).collect()
 }

@@ -1,16 +1,18 @@
-//! Documents as the client edits them: `document/*` (NES-02, NES-09 to NES-12). Only in older drafts.
+//! Documents as the client edits them: `document/*`. Only in older drafts.
+
+// NES-02, NES-09 to NES-12
 
 use crate::shape::*;
 use crate::v1::SessionId;
 
 object! {
-    /// A place in a text (NES-09).
-    pub struct Position {
+    /// A place in a text.
+    pub struct Position { // NES-09
         required {
             /// The line, counted from 0.
             line "line": u32 [Required],
-            /// The place in the line, counted from 0 in units of the negotiated encoding (NES-10).
-            character "character": u32 [Required],
+            /// The place in the line, counted from 0 in units of the negotiated encoding.
+            character "character": u32 [Required], // NES-10
         }
     }
 }
@@ -37,8 +39,8 @@ object! {
             uri "uri": String [Required],
             /// Its language.
             language_id "languageId": String [Required],
-            /// Its version (NES-12).
-            version "version": i64 [Required],
+            /// Its version.
+            version "version": i64 [Required], // NES-12
             /// Its text.
             text "text": String [Required],
         }
@@ -46,8 +48,8 @@ object! {
 }
 
 object! {
-    /// One change of a document (NES-11).
-    pub struct TextDocumentContentChangeEvent {
+    /// One change of a document.
+    pub struct TextDocumentContentChangeEvent { // NES-11
         required {
             /// The new text, of the range or of the whole document.
             text "text": String [Required],
@@ -60,15 +62,15 @@ object! {
 }
 
 object! {
-    /// A document was changed (NES-11). One malformed change refuses them all: the texts would drift apart.
-    pub struct DidChangeDocumentNotification {
+    /// A document was changed. One malformed change refuses them all: the texts would drift apart.
+    pub struct DidChangeDocumentNotification { // NES-11
         required {
             /// The session of suggestions.
             session_id "sessionId": SessionId [Required],
             /// The document.
             uri "uri": String [Required],
-            /// Its version after the changes (NES-12).
-            version "version": i64 [Required],
+            /// Its version after the changes.
+            version "version": i64 [Required], // NES-12
             /// The changes, in order.
             content_changes "contentChanges": Vec<TextDocumentContentChangeEvent> [Required],
         }
@@ -100,8 +102,8 @@ object! {
 }
 
 object! {
-    /// A document has the focus now (NES-15).
-    pub struct DidFocusDocumentNotification {
+    /// A document has the focus now.
+    pub struct DidFocusDocumentNotification { // NES-15
         required {
             /// The session of suggestions.
             session_id "sessionId": SessionId [Required],

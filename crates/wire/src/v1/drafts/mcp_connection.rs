@@ -1,4 +1,6 @@
-//! MCP over this connection as an older draft had it: a connection to a server is opened first (MCPA-03).
+//! MCP over this connection as an older draft had it: a connection to a server is opened first.
+
+// MCPA-03
 
 use crate::Json;
 use crate::shape::*;
@@ -10,8 +12,8 @@ ids! {
 }
 
 object! {
-    /// Opens a connection to a server. Only in an older draft (MCPA-03).
-    pub struct ConnectMcpRequest {
+    /// Opens a connection to a server. Only in an older draft.
+    pub struct ConnectMcpRequest { // MCPA-03
         required {
             /// The server.
             server_id "serverId": McpServerAcpId [Required],

@@ -1,5 +1,7 @@
 //! Session models. Only in older drafts, and still in use by several agents; config options of the category
-//! `model` took their place (MODEL-03).
+//! `model` took their place.
+
+// MODEL-03
 
 use crate::shape::*;
 use crate::v1::SessionId;
@@ -26,8 +28,8 @@ object! {
 }
 
 object! {
-    /// The models of a session and which one answers (MODEL-01).
-    pub struct SessionModelState {
+    /// The models of a session and which one answers.
+    pub struct SessionModelState { // MODEL-01
         required {
             /// The model that answers.
             current_model_id "currentModelId": ModelId [Required],
@@ -38,8 +40,8 @@ object! {
 }
 
 object! {
-    /// Changes the model (MODEL-02).
-    pub struct SetSessionModelRequest {
+    /// Changes the model.
+    pub struct SetSessionModelRequest { // MODEL-02
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],

@@ -1,4 +1,6 @@
-//! Next edit suggestions: `nes/*` (NES-01 to NES-20). Only in older drafts, kept for peers that still have them.
+//! Next edit suggestions: `nes/*`. Only in older drafts, kept for peers that still have them.
+
+// NES-01 to NES-20
 
 use crate::shape::*;
 use crate::v1::{Position, Range, SessionId};
@@ -35,8 +37,8 @@ object! {
 }
 
 object! {
-    /// Begins to suggest (NES-06).
-    pub struct StartNesRequest [nullable] {
+    /// Begins to suggest.
+    pub struct StartNesRequest [nullable] { // NES-06
         optional {
             /// The workspace.
             workspace_uri "workspaceUri": Option<String> [LenientText],
@@ -49,8 +51,8 @@ object! {
 }
 
 object! {
-    /// Suggestions have a session of their own (NES-05).
-    pub struct StartNesResponse {
+    /// Suggestions have a session of their own.
+    pub struct StartNesResponse { // NES-05
         required {
             /// Its id.
             session_id "sessionId": SessionId [Required],
@@ -59,8 +61,8 @@ object! {
 }
 
 closed_enum! {
-    /// Why a suggestion is asked for (NES-17).
-    pub enum NesTriggerKind {
+    /// Why a suggestion is asked for.
+    pub enum NesTriggerKind { // NES-17
         /// The user types or moves the cursor.
         Automatic = "automatic",
         /// A diagnostic came up.
@@ -187,8 +189,8 @@ object! {
 }
 
 object! {
-    /// Context of the cursor, as far as the agent asked for it (NES-03, NES-18).
-    pub struct NesSuggestContext {
+    /// Context of the cursor, as far as the agent asked for it.
+    pub struct NesSuggestContext { // NES-03, NES-18
         optional {
             /// Files that were open lately.
             recent_files "recentFiles": Option<Vec<NesRecentFile>> [Optional],
@@ -214,12 +216,12 @@ object! {
             session_id "sessionId": SessionId [Required],
             /// The file.
             uri "uri": String [Required],
-            /// Its version (NES-12).
-            version "version": i64 [Required],
+            /// Its version.
+            version "version": i64 [Required], // NES-12
             /// Where the cursor is.
             position "position": Position [Required],
-            /// Why it is asked (NES-17).
-            trigger_kind "triggerKind": NesTriggerKind [Required],
+            /// Why it is asked.
+            trigger_kind "triggerKind": NesTriggerKind [Required], // NES-17
         }
         optional {
             /// The selection.
@@ -246,8 +248,8 @@ object! {
     /// Suggests to change a file.
     pub struct NesEditSuggestion {
         required {
-            /// Id of the suggestion (NES-14, NES-19).
-            id "id": NesSuggestionId [Required],
+            /// Id of the suggestion.
+            id "id": NesSuggestionId [Required], // NES-14, NES-19
             /// The file.
             uri "uri": String [Required],
             /// The replacements.
@@ -311,8 +313,8 @@ object! {
 }
 
 tagged! {
-    /// One suggestion; the list is closed. NES-04: kinds besides edits need a client capability.
-    pub enum NesSuggestion by "kind" {
+    /// One suggestion; the list is closed. Kinds besides edits need a client capability.
+    pub enum NesSuggestion by "kind" { // NES-04
         /// Change a file.
         Edit(NesEditSuggestion) = "edit",
         /// Go somewhere.
@@ -325,8 +327,8 @@ tagged! {
 }
 
 object! {
-    /// The suggestions; the list may be empty (NES-20).
-    pub struct SuggestNesResponse {
+    /// The suggestions; the list may be empty.
+    pub struct SuggestNesResponse { // NES-20
         required {
             /// The suggestions.
             suggestions "suggestions": Vec<NesSuggestion> [Required],
@@ -335,8 +337,8 @@ object! {
 }
 
 object! {
-    /// A suggestion was taken (NES-13).
-    pub struct AcceptNesNotification {
+    /// A suggestion was taken.
+    pub struct AcceptNesNotification { // NES-13
         required {
             /// The session of suggestions.
             session_id "sessionId": SessionId [Required],
@@ -347,8 +349,8 @@ object! {
 }
 
 closed_enum! {
-    /// Why a suggestion was not taken (NES-13).
-    pub enum NesRejectReason {
+    /// Why a suggestion was not taken.
+    pub enum NesRejectReason { // NES-13
         /// The user declined.
         Rejected = "rejected",
         /// The user kept typing.
@@ -361,8 +363,8 @@ closed_enum! {
 }
 
 object! {
-    /// A suggestion was not taken (NES-13).
-    pub struct RejectNesNotification {
+    /// A suggestion was not taken.
+    pub struct RejectNesNotification { // NES-13
         required {
             /// The session of suggestions.
             session_id "sessionId": SessionId [Required],
@@ -377,8 +379,8 @@ object! {
 }
 
 object! {
-    /// Ends a session of suggestions (NES-08).
-    pub struct CloseNesRequest {
+    /// Ends a session of suggestions.
+    pub struct CloseNesRequest { // NES-08
         required {
             /// The session of suggestions.
             session_id "sessionId": SessionId [Required],

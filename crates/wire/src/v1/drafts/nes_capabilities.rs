@@ -1,12 +1,14 @@
-//! Capabilities for next edit suggestions. Only in older drafts; off by default (NES-19).
+//! Capabilities for next edit suggestions. Only in older drafts; off by default.
 //!
-//! Like all capabilities these are read leniently: malformed means absent (INIT-20).
+//! Like all capabilities these are read leniently: malformed means absent.
+
+// NES-19, INIT-20
 
 use crate::shape::*;
 
 closed_enum! {
-    /// The unit of `character` in a position (NES-09, NES-10).
-    pub enum PositionEncodingKind {
+    /// The unit of `character` in a position.
+    pub enum PositionEncodingKind { // NES-09, NES-10
         /// UTF-16 code units; the default, which every peer supports.
         Utf16 = "utf-16",
         /// Unicode code points.
@@ -17,8 +19,8 @@ closed_enum! {
 }
 
 closed_enum! {
-    /// The form of document changes (NES-11).
-    pub enum TextDocumentSyncKind {
+    /// The form of document changes.
+    pub enum TextDocumentSyncKind { // NES-11
         /// The whole text every time.
         Full = "full",
         /// The changed ranges.
@@ -27,8 +29,8 @@ closed_enum! {
 }
 
 object! {
-    /// Kinds of suggestions that the client supports besides edits (NES-04).
-    pub struct ClientNesCapabilities {
+    /// Kinds of suggestions that the client supports besides edits.
+    pub struct ClientNesCapabilities { // NES-04
         optional {
             /// Jumps to another place.
             jump "jump": Option<NesJumpCapabilities> [Lenient],
@@ -41,8 +43,8 @@ object! {
 }
 
 object! {
-    /// Information that the agent needs for edit suggestions (NES-01).
-    pub struct NesCapabilities {
+    /// Information that the agent needs for edit suggestions.
+    pub struct NesCapabilities { // NES-01
         optional {
             /// Events that it subscribes to.
             events "events": Option<NesEventCapabilities> [Lenient],
@@ -63,8 +65,8 @@ object! {
 }
 
 object! {
-    /// Document events that the agent subscribes to (NES-02).
-    pub struct NesDocumentEventCapabilities {
+    /// Document events that the agent subscribes to.
+    pub struct NesDocumentEventCapabilities { // NES-02
         optional {
             /// `document/didOpen`.
             did_open "didOpen": Option<NesDocumentDidOpenCapabilities> [Lenient],
@@ -91,8 +93,8 @@ object! {
 }
 
 object! {
-    /// Which context the agent wants with `nes/suggest` (NES-03).
-    pub struct NesContextCapabilities {
+    /// Which context the agent wants with `nes/suggest`.
+    pub struct NesContextCapabilities { // NES-03
         optional {
             /// Files that were edited lately.
             recent_files "recentFiles": Option<NesRecentFilesCapabilities> [Lenient],
@@ -114,8 +116,8 @@ object! {
     /// The agent wants files that were edited lately.
     pub struct NesRecentFilesCapabilities {
         optional {
-            /// How many at most (NES-18).
-            max_count "maxCount": Option<u32> [Lenient],
+            /// How many at most.
+            max_count "maxCount": Option<u32> [Lenient], // NES-18
         }
     }
 }
@@ -124,8 +126,8 @@ object! {
     /// The agent wants the last edits.
     pub struct NesEditHistoryCapabilities {
         optional {
-            /// How many at most (NES-18).
-            max_count "maxCount": Option<u32> [Lenient],
+            /// How many at most.
+            max_count "maxCount": Option<u32> [Lenient], // NES-18
         }
     }
 }
@@ -134,8 +136,8 @@ object! {
     /// The agent wants the user's last actions.
     pub struct NesUserActionsCapabilities {
         optional {
-            /// How many at most (NES-18).
-            max_count "maxCount": Option<u32> [Lenient],
+            /// How many at most.
+            max_count "maxCount": Option<u32> [Lenient], // NES-18
         }
     }
 }

@@ -22,22 +22,23 @@ open_enum! {
 }
 
 impl AuthState {
-    /// Whether the state is unknown. AUTH-23: unlisted values count as `unknown`.
+    // AUTH-23
+    /// Whether the state is unknown. Unlisted values count as `unknown`.
     pub fn is_unknown(&self) -> bool {
         matches!(self, AuthState::Unknown | AuthState::Other(_))
     }
 }
 
 object! {
-    /// An account. AUTH-25: for display only, not for identification.
-    pub struct AuthAccount {
+    /// An account. For display only, not for identification.
+    pub struct AuthAccount { // AUTH-25
         required {
             /// A name to show for the account.
             label "label": String [Required],
         }
         optional {
-            /// Whether it is in effect (AUTH-26).
-            active "active": Option<bool> [Lenient],
+            /// Whether it is in effect.
+            active "active": Option<bool> [Lenient], // AUTH-26
             /// The user's name.
             name "name": Option<String> [LenientText],
             /// The user's mail address.
@@ -50,8 +51,8 @@ object! {
 
 empty_objects! {
     [nullable]
-    /// Requests the login state (AUTH-22).
-    AuthStatusRequest,
+    /// Requests the login state.
+    AuthStatusRequest, // AUTH-22
 }
 
 object! {
@@ -62,15 +63,15 @@ object! {
             state "state": AuthState [Required],
         }
         optional {
-            /// The accounts (AUTH-26).
-            accounts "accounts": Option<Vec<AuthAccount>> [SkipInvalid],
+            /// The accounts.
+            accounts "accounts": Option<Vec<AuthAccount>> [SkipInvalid], // AUTH-26
         }
     }
 }
 
 object! {
-    /// Reports a change of the login state (AUTH-24).
-    pub struct AuthStatusUpdateNotification {
+    /// Reports a change of the login state.
+    pub struct AuthStatusUpdateNotification { // AUTH-24
         required {
             /// The login state.
             state "state": AuthState [Required],

@@ -11,28 +11,28 @@ empty_objects! {
 }
 
 object! {
-    /// Begins a session with the history of another one (FORK-01 to FORK-05).
-    pub struct ForkSessionRequest {
+    /// Begins a session with the history of another one.
+    pub struct ForkSessionRequest { // FORK-01 to FORK-05
         required {
             /// The other session, which stays as it is.
             session_id "sessionId": SessionId [Required],
-            /// The absolute path of the working directory (ROOT-01).
-            cwd "cwd": String [Required],
+            /// The absolute path of the working directory.
+            cwd "cwd": String [Required], // ROOT-01
         }
         optional {
-            /// Roots besides `cwd`; none are inherited (FORK-05).
-            additional_directories "additionalDirectories": Option<Vec<String>> [Optional],
+            /// Roots besides `cwd`; none are inherited.
+            additional_directories "additionalDirectories": Option<Vec<String>> [Optional], // FORK-05
             /// MCP servers to connect to.
             mcp_servers "mcpServers": Option<Vec<McpServer>> [Optional],
-            /// The system prompt once more (SYSP-04).
-            system_prompt "systemPrompt": Option<SystemPrompt> [Optional],
+            /// The system prompt once more.
+            system_prompt "systemPrompt": Option<SystemPrompt> [Optional], // SYSP-04
         }
     }
 }
 
 object! {
-    /// The session has begun (FORK-02).
-    pub struct ForkSessionResponse {
+    /// The session has begun.
+    pub struct ForkSessionResponse { // FORK-02
         required {
             /// Id of the new session.
             session_id "sessionId": SessionId [Required],
@@ -42,9 +42,9 @@ object! {
             modes "modes": Option<SessionModeState> [Lenient],
             /// Config options.
             config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
-            /// Models; only in older drafts (MODEL-01).
+            /// Models; only in older drafts.
             #[cfg(feature = "drafts")]
-            models "models": Option<SessionModelState> [Lenient],
+            models "models": Option<SessionModelState> [Lenient], // MODEL-01
         }
     }
 }

@@ -1,7 +1,9 @@
 //! MCP over this connection: the agent uses servers that the client provides. Unstable.
 //!
-//! There are no connections: every message names its server and the MCP request it belongs to (MCPA-04). An older
+//! There are no connections: every message names its server and the MCP request it belongs to. An older
 //! draft opened a connection first; the feature `drafts` has those types.
+
+// MCPA-04
 
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -17,8 +19,8 @@ ids! {
 }
 
 object! {
-    /// A server that is reached through this connection (MCPA-02, MCPA-06).
-    pub struct McpServerAcp {
+    /// A server that is reached through this connection.
+    pub struct McpServerAcp { // MCPA-02, MCPA-06
         required {
             /// A name to show.
             name "name": String [Required],
@@ -64,7 +66,8 @@ object! {
     }
 }
 
-/// The outcome of an MCP request (MCPA-05). A server that cannot be reached is an error of the outer request.
+// MCPA-05
+/// The outcome of an MCP request. A server that cannot be reached is an error of the outer request.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct MessageMcpResponse {

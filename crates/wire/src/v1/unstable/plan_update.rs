@@ -1,16 +1,11 @@
 //! Several plans in one session: `plan_update` and `plan_removed`. Unstable.
 
 use crate::shape::*;
-use crate::v1::PlanEntry;
+use crate::v1::{PlanEntry, PlanId};
 
 empty_objects! {
     /// The client takes plans by id.
     PlanCapabilities,
-}
-
-ids! {
-    /// Id of one of a session's plans.
-    PlanId,
 }
 
 object! {
@@ -19,8 +14,8 @@ object! {
         required {
             /// The plan.
             plan_id "planId": PlanId [Required],
-            /// All entries; malformed ones are skipped (PLAN-10).
-            entries "entries": Vec<PlanEntry> [SkipInvalid],
+            /// All entries; malformed ones are skipped.
+            entries "entries": Vec<PlanEntry> [SkipInvalid], // PLAN-10
         }
     }
 }
@@ -50,8 +45,8 @@ object! {
 }
 
 tagged! {
-    /// The content of a plan (PLAN-09).
-    pub enum PlanUpdateContent by "type" {
+    /// The content of a plan.
+    pub enum PlanUpdateContent by "type" { // PLAN-09
         /// Entries.
         Items(PlanItems) = "items",
         /// A file.
@@ -62,8 +57,8 @@ tagged! {
 }
 
 object! {
-    /// Sets one of a session's plans. PLAN-09: each plan id is tracked separately.
-    pub struct PlanUpdate {
+    /// Sets one of a session's plans. Each plan id is tracked separately.
+    pub struct PlanUpdate { // PLAN-09
         required {
             /// The plan.
             plan "plan": PlanUpdateContent [Required],

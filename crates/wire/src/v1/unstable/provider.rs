@@ -15,8 +15,8 @@ empty_objects! {
 }
 
 open_enum! {
-    /// The protocol that a provider speaks. PROV-10: others are possible; own ones begin with a `_`.
-    pub enum LlmProtocol {
+    /// The protocol that a provider speaks. Others are possible; own ones begin with a `_`.
+    pub enum LlmProtocol { // PROV-10
         /// Anthropic's.
         Anthropic = "anthropic",
         /// OpenAI's.
@@ -31,8 +31,8 @@ open_enum! {
 }
 
 object! {
-    /// Where a provider is reached. PROV-03: without secrets.
-    pub struct ProviderCurrentConfig {
+    /// Where a provider is reached. Without secrets.
+    pub struct ProviderCurrentConfig { // PROV-03
         required {
             /// The protocol.
             api_type "apiType": LlmProtocol [Required],
@@ -43,33 +43,33 @@ object! {
 }
 
 object! {
-    /// A provider (PROV-03).
-    pub struct ProviderInfo {
+    /// A provider.
+    pub struct ProviderInfo { // PROV-03
         required {
             /// Id of the provider.
             provider_id "providerId": ProviderId [Required],
             /// The protocols that the agent can use with it.
             supported "supported": Vec<LlmProtocol> [SkipInvalid],
-            /// Whether it cannot be disabled (PROV-07, PROV-13).
-            required "required": bool [Required],
+            /// Whether it cannot be disabled.
+            required "required": bool [Required], // PROV-07, PROV-13
         }
         optional {
-            /// Where it is reached; absent if it is disabled (PROV-04).
-            current "current": Option<ProviderCurrentConfig> [Optional],
+            /// Where it is reached; absent if it is disabled.
+            current "current": Option<ProviderCurrentConfig> [Optional], // PROV-04
         }
     }
 }
 
 empty_objects! {
     [nullable]
-    /// Lists the providers (PROV-02).
-    ListProvidersRequest,
+    /// Lists the providers.
+    ListProvidersRequest, // PROV-02
 }
 
 object! {
-    /// The providers, disabled ones too (PROV-09). A list with a malformed entry is refused: what routes model
+    /// The providers, disabled ones too. A list with a malformed entry is refused: what routes model
     /// calls is not guessed.
-    pub struct ListProvidersResponse {
+    pub struct ListProvidersResponse { // PROV-09
         required {
             /// The providers.
             providers "providers": Vec<ProviderInfo> [Required],
@@ -78,8 +78,8 @@ object! {
 }
 
 object! {
-    /// Replaces the configuration of a provider (PROV-05, PROV-12).
-    pub struct SetProviderRequest {
+    /// Replaces the configuration of a provider.
+    pub struct SetProviderRequest { // PROV-05, PROV-12
         required {
             /// The provider.
             provider_id "providerId": ProviderId [Required],
@@ -89,8 +89,8 @@ object! {
             base_url "baseUrl": String [Required],
         }
         optional {
-            /// Headers of every request; absent means none (PROV-05).
-            headers "headers": BTreeMap<String, String> [StrictOrDefault],
+            /// Headers of every request; absent means none.
+            headers "headers": BTreeMap<String, String> [StrictOrDefault], // PROV-05
         }
     }
 }
@@ -102,8 +102,8 @@ empty_objects! {
 }
 
 object! {
-    /// Disables a provider (PROV-07, PROV-08).
-    pub struct DisableProviderRequest {
+    /// Disables a provider.
+    pub struct DisableProviderRequest { // PROV-07, PROV-08
         required {
             /// The provider.
             provider_id "providerId": ProviderId [Required],

@@ -1,14 +1,16 @@
-//! Proxies between client and agent: `proxy/*` (PROXY-01 to PROXY-08).
+//! Proxies between client and agent: `proxy/*`.
+
+// PROXY-01 to PROXY-08
 
 use crate::Json;
 use crate::shape::*;
 use crate::v1::{InitializeRequest, InitializeResponse};
 
 transparent! {
-    /// Initializes a component that has a successor (PROXY-01).
-    InitializeProxyRequest(InitializeRequest),
-    /// Capabilities of the component and its successors (PROXY-02, PROXY-03).
-    InitializeProxyResponse(InitializeResponse),
+    /// Initializes a component that has a successor.
+    InitializeProxyRequest(InitializeRequest), // PROXY-01
+    /// Capabilities of the component and its successors.
+    InitializeProxyResponse(InitializeResponse), // PROXY-02, PROXY-03
 }
 
 object! {
@@ -19,8 +21,8 @@ object! {
             method "method": String [Required],
         }
         optional {
-            /// The request's params; `null` is the same as none (PROXY-07).
-            params "params": Option<Json> [AnyJson],
+            /// The request's params; `null` is the same as none.
+            params "params": Option<Json> [AnyJson], // PROXY-07
         }
     }
 }
@@ -33,15 +35,15 @@ object! {
             method "method": String [Required],
         }
         optional {
-            /// The notification's params; `null` is the same as none (PROXY-07).
-            params "params": Option<Json> [AnyJson],
+            /// The notification's params; `null` is the same as none.
+            params "params": Option<Json> [AnyJson], // PROXY-07
         }
     }
 }
 
 transparent! {
-    /// The result of the request in the envelope, unchanged (PROXY-04).
-    ProxySuccessorResponse(Json),
+    /// The result of the request in the envelope, unchanged.
+    ProxySuccessorResponse(Json), // PROXY-04
 }
 
 crate::methods! {

@@ -13,8 +13,8 @@ empty_objects! {
 }
 
 open_enum! {
-    /// Filter by archive state. SSTAT-06: agents refuse unlisted values.
-    pub enum SessionArchiveFilter {
+    /// Filter by archive state. Agents refuse unlisted values.
+    pub enum SessionArchiveFilter { // SSTAT-06
         /// Sessions that are not archived.
         Exclude = "exclude",
         /// All sessions.
@@ -25,8 +25,8 @@ open_enum! {
 }
 
 object! {
-    /// Archives a session (SSTAT-04).
-    pub struct ArchiveSessionRequest {
+    /// Archives a session.
+    pub struct ArchiveSessionRequest { // SSTAT-04
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -36,13 +36,13 @@ object! {
 
 empty_objects! {
     [nullable]
-    /// The session is archived (SSTAT-07).
-    ArchiveSessionResponse,
+    /// The session is archived.
+    ArchiveSessionResponse, // SSTAT-07
 }
 
 object! {
-    /// Restores an archived session (SSTAT-10).
-    pub struct UnarchiveSessionRequest {
+    /// Restores an archived session.
+    pub struct UnarchiveSessionRequest { // SSTAT-10
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -52,30 +52,31 @@ object! {
 
 empty_objects! {
     [nullable]
-    /// The session is restored (SSTAT-07).
-    UnarchiveSessionResponse,
+    /// The session is restored.
+    UnarchiveSessionResponse, // SSTAT-07
 }
 
 open_enum! {
     /// The status of a session.
     pub enum SessionStatus {
-        /// In the agent's memory; this client still has to load or resume it (SSTAT-03).
-        Open = "open",
+        /// In the agent's memory; this client still has to load or resume it.
+        Open = "open", // SSTAT-03
         /// Only in the agent's store.
         Saved = "saved",
     }
 }
 
 impl SessionStatus {
-    /// Whether the session is in the agent's memory. SSTAT-02: unlisted values count as `saved`.
+    // SSTAT-02
+    /// Whether the session is in the agent's memory. Unlisted values count as `saved`.
     pub fn is_open(&self) -> bool {
         matches!(self, SessionStatus::Open)
     }
 }
 
 object! {
-    /// Requests the status of a session without changing it (SSTAT-01).
-    pub struct SessionStatusRequest {
+    /// Requests the status of a session without changing it.
+    pub struct SessionStatusRequest { // SSTAT-01
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -94,8 +95,8 @@ object! {
 }
 
 object! {
-    /// Sets the title of a session (SSTAT-08, SSTAT-09).
-    pub struct SetSessionTitleRequest {
+    /// Sets the title of a session.
+    pub struct SetSessionTitleRequest { // SSTAT-08, SSTAT-09
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
@@ -109,8 +110,8 @@ object! {
     /// The title is set.
     pub struct SetSessionTitleResponse {
         required {
-            /// The title as the agent keeps it, which is the one to show (SSTAT-11).
-            title "title": String [Required],
+            /// The title as the agent keeps it, which is the one to show.
+            title "title": String [Required], // SSTAT-11
         }
     }
 }

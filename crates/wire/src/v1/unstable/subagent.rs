@@ -1,8 +1,13 @@
-//! Subagents: sessions that another session started, and messages between them (SUBA-01 to SUBA-07).
+//! Subagents: sessions that another session started, and messages between them.
+
+// SUBA-01 to SUBA-07
 
 use crate::shape::*;
 use crate::v1::{ContentBlock, IdleStopReason, MessageId, SessionId, Usage};
-use crate::{Meta, Patch};
+
+#[path = "../../both/subagent.rs"]
+mod both;
+pub use both::*;
 
 empty_objects! {
     /// The client shows subagents.
@@ -15,8 +20,8 @@ empty_objects! {
 }
 
 object! {
-    /// Operations on a child session that the client may request (SUBA-03).
-    pub struct SubagentSessionCapabilities {
+    /// Operations on a child session that the client may request.
+    pub struct SubagentSessionCapabilities { // SUBA-03
         optional {
             /// Its turn can be cancelled.
             cancel "cancel": Option<SessionCancelCapabilities> [Lenient],
@@ -29,8 +34,8 @@ empty_objects! {
     RunningStateUpdate,
     /// The session waits for the user.
     RequiresActionStateUpdate,
-    /// The state is unknown. SUBA-07: the previous state is no longer confirmed.
-    UnknownStateUpdate,
+    /// The state is unknown. The previous state is no longer confirmed.
+    UnknownStateUpdate, // SUBA-07
 }
 
 flattened! {
@@ -54,8 +59,8 @@ impl Default for IdleStateUpdate {
 }
 
 tagged! {
-    /// The state of a session. SUBA-04: an unlisted or absent state is not idle.
-    pub enum StateUpdate by "state" {
+    /// The state of a session. An unlisted or absent state is not idle.
+    pub enum StateUpdate by "state" { // SUBA-04
         /// It works.
         Running(RunningStateUpdate) = "running",
         /// It has nothing to do.
@@ -68,76 +73,12 @@ tagged! {
     other Other
 }
 
-object! {
-    /// Announces or changes a child session (SUBA-02). SUBA-05: absent members stay,
-    /// `null` clears.
-    pub struct SubagentUpdate {
-        required {
-            /// The child.
-            session_id "sessionId": SessionId [Required],
-        }
-        optional {
-            /// A title to show.
-            title "title": Patch<String> [PatchLenient],
-            /// A description to show.
-            description "description": Patch<String> [PatchLenient],
-            /// Operations that the client may request.
-            capabilities "capabilities": Patch<SubagentSessionCapabilities> [PatchLenient],
-            /// The state of its turn.
-            state "state": Patch<StateUpdate> [PatchLenient],
-            /// Where it works.
-            cwd "cwd": Patch<String> [PatchStrict],
-            /// Where else it may work.
-            additional_directories "additionalDirectories": Patch<Vec<String>> [PatchStrict],
-            /// Custom metadata of extensions (`_meta`).
-            meta "_meta": Patch<Meta> [PatchMeta],
-        }
-        no_meta!
-    }
-}
-
-object! {
-    /// A message from one session to another. SUBA-05: absent members stay, `null` clears.
-    pub struct SessionMessage {
-        required {
-            /// The message, as this session names it.
-            message_id "messageId": MessageId [Required],
-        }
-        optional {
-            /// The sender.
-            sender_session_id "senderSessionId": Patch<SessionId> [PatchLenient],
-            /// The recipient.
-            recipient_session_id "recipientSessionId": Patch<SessionId> [PatchLenient],
-            /// Its name in the sender's session.
-            sender_message_id "senderMessageId": Patch<MessageId> [PatchLenient],
-            /// Its name in the recipient's session.
-            recipient_message_id "recipientMessageId": Patch<MessageId> [PatchLenient],
-            /// The content.
-            content "content": Patch<Vec<ContentBlock>> [PatchSkipInvalid],
-            /// Custom metadata of extensions (`_meta`).
-            meta "_meta": Patch<Meta> [PatchMeta],
-        }
-        no_meta!
-    }
-}
-
-object! {
-    /// A piece of a message between sessions.
-    pub struct SessionMessageChunk {
-        required {
-            /// The message.
-            message_id "messageId": MessageId [Required],
-            /// The piece.
-            content "content": ContentBlock [Required],
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::Patch;
     use crate::v1::ErrorStopReason;
 
     fn same(text: &str) -> StateUpdate {

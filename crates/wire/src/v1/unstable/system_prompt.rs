@@ -3,6 +3,10 @@
 use crate::shape::*;
 use crate::v1::ContentBlock;
 
+#[path = "../../both/system_prompt.rs"]
+mod both;
+pub use both::*;
+
 object! {
     /// The agent takes a system prompt from the client; appending always works.
     pub struct SessionSystemPromptCapabilities {
@@ -31,22 +35,10 @@ empty_objects! {
 open_enum! {
     /// How the prompt is combined with the agent's own.
     pub enum SystemPromptMode {
-        /// It stays, and this is added (SYSP-05).
-        Append = "append",
-        /// This takes its place; needs the capability `systemPrompt.mode.override` (SYSP-01).
-        Override = "override",
-    }
-}
-
-object! {
-    /// A system prompt from the client. SYSP-02: it is read strictly, so that no part of it is lost unnoticed.
-    pub struct SystemPrompt {
-        required {
-            /// How the prompt is combined with the agent's own. SYSP-02: agents refuse unlisted modes.
-            mode "mode": SystemPromptMode [Required],
-            /// The prompt: text blocks, at least one (SYSP-03).
-            content "content": Vec<ContentBlock> [RequiredList],
-        }
+        /// It stays, and this is added.
+        Append = "append", // SYSP-05
+        /// This takes its place; needs the capability `systemPrompt.mode.override`.
+        Override = "override", // SYSP-01
     }
 }
 

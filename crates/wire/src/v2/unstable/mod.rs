@@ -1,14 +1,12 @@
 //! Types and fields that the specification marks as unstable.
 
 mod fork;
-mod plan;
 mod proxy;
 mod session_status;
 mod subagent;
 mod system_prompt;
 
 pub use fork::*;
-pub use plan::*;
 pub use proxy::*;
 pub use session_status::*;
 pub use subagent::*;
@@ -16,5 +14,6 @@ pub use system_prompt::*;
 
 pub use crate::v1::{
     DisableProviderRequest, DisableProviderResponse, ListProvidersRequest, ListProvidersResponse,
-    LlmProtocol, ProviderCurrentConfig, ProviderId, ProviderInfo, SetProviderRequest, SetProviderResponse,
+    LlmProtocol, PlanFile, PlanMarkdown, PlanRemoved, ProviderCurrentConfig, ProviderId, ProviderInfo,
+    SetProviderRequest, SetProviderResponse,
 };

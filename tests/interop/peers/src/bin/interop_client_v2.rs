@@ -91,12 +91,11 @@ impl Checks {
 
     async fn initialize(&self) -> Result<()> {
         same("the version", self.agent.protocol_version(), ProtocolVersion::V2)?;
-        let name = self.agent.info().map(|info| info.name.clone());
-        same("the name", name.as_deref(), Some("interop-agent"))?;
-        match self.agent.auth_methods().first().and_then(|method| method.id()) {
-            Some(method) => self.agent.authenticate(method.clone()).await,
-            None => Ok(()),
+        if let Some(method) = self.agent.auth_methods().first().and_then(|method| method.id()) {
+            self.agent.authenticate(method.clone()).await?;
         }
+        let name = self.agent.info().map(|info| info.name.clone());
+        same("the name", name.as_deref(), Some("interop-agent"))
     }
 
     async fn answer(&self) -> Result<()> {

@@ -1,21 +1,23 @@
 //! The client that `cargo xtask interop --real` puts before agents that people use.
 //!
 //! ```text
-//! real_client [--auth METHOD] [--mode MODE] [--again SESSION] STEP… -- AGENT ARGS…
+//! real_client [--protocol 1|2] [--auth METHOD] [--mode MODE] [--again SESSION] STEP… -- AGENT ARGS…
 //! ```
 //!
 //! A step is `NAME:HOW:TEXT`: TEXT is the prompt of a turn in a session of its own, or in session SESSION of an earlier
 //! process, which is loaded or resumed. HOW says what happens in the turn: `allow` and `deny` answer the questions,
 //! `now` cancels at once, `asked` when the agent asks, `cancel=WORDS` when the agent has said them, `stop=FILE` allows
-//! everything and cancels when FILE is there.
+//! everything and cancels when FILE is there. `background=FILE` allows everything, creates FILE after the turn, and waits until no
+//! terminal runs; the stop reason is followed by how many ran at the end of the turn and at last.
 //! How each turn went is printed as a JSON line; what was exchanged is for others to record.
 
 #![allow(clippy::print_stdout, reason = "a program that prints what it saw")]
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use attache::client::{AgentHandle, Client, Event, PermissionAsk, Session, TurnEvents};
+use attache::client::{AgentHandle, Client, Event, PermissionAsk, Protocol, Session, TurnEvents};
 use attache::wire::v1::PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
 use attache::{Command, Error, Link, Result};
 use attache_interop_peers::host;
@@ -26,6 +28,7 @@ const TIME: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 struct Options {
+    is_v2: bool,
     auth: Option<String>,
     mode: Option<String>,
     again: Option<String>,
@@ -45,6 +48,7 @@ enum How {
     Asked,
     Cancel(String),
     Stop(PathBuf),
+    Background(PathBuf),
 }
 
 fn step(arg: &str) -> Option<Step> {
@@ -57,6 +61,7 @@ fn step(arg: &str) -> Option<Step> {
         None if how == "asked" => How::Asked,
         Some(("cancel", words)) => How::Cancel(words.to_owned()),
         Some(("stop", file)) => How::Stop(file.into()),
+        Some(("background", file)) => How::Background(file.into()),
         _ => return None,
     };
     Some(Step { name: name.to_owned(), how, text: text.to_owned() })
@@ -67,6 +72,7 @@ fn options(args: &[String]) -> Option<Options> {
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
+            "--protocol" => options.is_v2 = args.next()? == "2",
             "--auth" => options.auth = Some(args.next()?.clone()),
             "--mode" => options.mode = Some(args.next()?.clone()),
             "--again" => options.again = Some(args.next()?.clone()),
@@ -127,10 +133,21 @@ async fn next(turn: &mut TurnEvents<'_>, how: &How) -> Result<Option<Event>> {
     }
 }
 
+/// Keeps the terminals of the agent that have not exited.
+fn follow(running: &mut BTreeSet<String>, event: &Event) {
+    if let Event::Terminal(change) = event {
+        let id = change.terminal.id.to_string();
+        match change.terminal.exit_status {
+            Some(_) => running.remove(&id),
+            None => running.insert(id),
+        };
+    }
+}
+
 async fn play(agent: &AgentHandle, options: &Options, step: &Step) -> Result<Value> {
     let (mut session, replayed) = session(agent, options).await?;
     let id = session.id().to_string();
-    let (mut text, mut asked) = (String::new(), 0);
+    let (mut text, mut asked, mut running) = (String::new(), 0, BTreeSet::new());
     let mut turn = session.prompt(step.text.as_str()).await?;
     if matches!(step.how, How::Now) {
         turn.cancel();
@@ -152,11 +169,19 @@ async fn play(agent: &AgentHandle, options: &Options, step: &Step) -> Result<Val
                     answer(ask, &step.how);
                 }
             }
-            _ => {}
+            other => follow(&mut running, &other),
         }
     }
-    let stop = json!(turn.stop_reason());
+    let mut stop = json!(turn.stop_reason());
     drop(turn);
+    if let How::Background(file) = &step.how {
+        let before = running.len();
+        std::fs::write(file, "")?;
+        while !running.is_empty() {
+            follow(&mut running, &session.next_update().await?);
+        }
+        stop = json!(format!("{} {before} {}", stop.as_str().unwrap_or_default(), running.len()));
+    }
     if options.again.is_some() {
         session.close().await?;
     }
@@ -173,6 +198,7 @@ async fn main() -> Result<()> {
 
     let agent = Client::new()
         .info("real-client", "1.0.0")
+        .protocol(if options.is_v2 { Protocol::V2 } else { Protocol::V1 })
         .read_files(host::read)
         .write_files(host::write)
         .terminals(host::Processes::default())

@@ -1,9 +1,11 @@
-//! The interop client on the official Rust SDK: `client [--skip a,b] -- AGENT ARGS…`.
+//! The interop client on the official Rust SDK: `client [--skip a,b] -- AGENT ARGS…|URL`.
 //! Runs every scenario of ../../../scenarios.json against the agent and prints what it saw, one JSON line per
 //! observation.
 
 #[path = "../host.rs"]
 mod host;
+#[path = "../reconnect.rs"]
+mod reconnect;
 #[path = "../scenarios.rs"]
 mod scenarios;
 
@@ -11,22 +13,12 @@ use std::time::Duration;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::*;
-use agent_client_protocol::{AcpAgent, Agent, Client};
+use agent_client_protocol::{AcpAgent, Agent, Client, Error};
+use agent_client_protocol_http::HttpClient;
 use host::Host;
-use interop_rust_peer::{Ping, Reverse};
+use interop_rust_peer::{Ping, Reverse, on_notification, on_request};
 use scenarios::{NAMES, Scenarios, See};
 use serde_json::json;
-
-macro_rules! on_request {
-    () => {
-        agent_client_protocol::on_receive_request!()
-    };
-}
-macro_rules! on_notification {
-    () => {
-        agent_client_protocol::on_receive_notification!()
-    };
-}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,10 +28,48 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         [flag, names] if flag == "--skip" => names.split(',').map(str::to_owned).collect(),
         _ => Vec::new(),
     };
-    let agent = AcpAgent::from_args(args[cut + 1..].to_vec())?;
+    let agent = args[cut + 1..].to_vec();
     let host = Host::default();
+    let is_wanted = |name: &str| !skip.iter().any(|skipped| skipped == name);
+    if NAMES.iter().any(|name| is_wanted(name)) {
+        let h = host.clone();
+        connect(&agent, &host, async |cx: ConnectionTo<Agent>| {
+            let scenarios = Scenarios::new(cx, h);
+            for name in NAMES.iter().filter(|name| is_wanted(name)) {
+                report(name, scenarios.run(name, &See(name))).await;
+            }
+            Ok(())
+        })
+        .await?;
+    }
+    if is_wanted(reconnect::NAME) {
+        report(reconnect::NAME, reconnect::run(&agent, &host, &See(reconnect::NAME))).await;
+    }
+    // The SDK has ended the agent's process group by now; it does not tell how the agent ended.
+    println!("{}", json!({"end": null}));
+    Ok(())
+}
+
+/// How long a scenario may take. A build without optimization reads a long event slowly.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs a scenario, and prints why it broke off if it did.
+async fn report(name: &str, scenario: impl Future<Output = Result<(), Error>>) {
+    match tokio::time::timeout(LIMIT, scenario).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => println!("{}", json!({"scenario": name, "error": format!("{error:?}")})),
+        Err(_) => println!("{}", json!({"scenario": name, "error": "timed out"})),
+    }
+}
+
+/// Connects to an agent and runs something on the connection.
+pub async fn connect<T>(
+    agent: &[String],
+    host: &Host,
+    run: impl AsyncFnOnce(ConnectionTo<Agent>) -> Result<T, Error>,
+) -> Result<T, Error> {
     let [h1, h2, h3, h4, h5, h6, h7, h8, h9, h10, h11, h12] = std::array::from_fn(|_| host.clone());
-    Client
+    let client = Client
         .v1()
         .name("interop-client")
         .on_receive_notification(
@@ -116,23 +146,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Ok(())
             },
             on_notification!(),
-        )
-        .connect_with(agent, async move |cx: ConnectionTo<Agent>| {
-            let scenarios = Scenarios::new(cx, host);
-            for name in NAMES.iter().filter(|name| !skip.iter().any(|s| s == *name)) {
-                let see = See(name);
-                match tokio::time::timeout(Duration::from_secs(20), scenarios.run(name, &see)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => {
-                        println!("{}", json!({"scenario": name, "error": format!("{error:?}")}))
-                    }
-                    Err(_) => println!("{}", json!({"scenario": name, "error": "timed out"})),
-                }
-            }
-            Ok(())
-        })
-        .await?;
-    // The SDK has ended the agent's process group by now; it does not tell how the agent ended.
-    println!("{}", json!({"end": null}));
-    Ok(())
+        );
+    match agent {
+        [url] if url.contains("://") => {
+            let http = HttpClient::with_endpoint(url).map_err(Error::into_internal_error)?;
+            client.connect_with(http, run).await
+        }
+        _ => client.connect_with(AcpAgent::from_args(agent.to_vec())?, run).await,
+    }
 }

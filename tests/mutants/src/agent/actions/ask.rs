@@ -1,6 +1,6 @@
 //! Asking the user: permissions, forms, pages to visit.
 
-use crate::agent::turn::{Act, Cancelled, Turn};
+use crate::agent::turn::{Act, Cancelled, Context, Turn};
 use attache_conn::CancelToken;
 use serde_json::{Value, json};
 
@@ -24,16 +24,20 @@ pub(super) async fn permission(turn: &Turn) -> Act {
 }
 
 /// ELIC-01: whether the client can be asked in that way.
-fn can(turn: &Turn, mode: &str) -> bool {
-    turn.client_has(&format!("elicitation.{mode}")) || turn.agent.is("ELIC-01")
+fn can(turn: &impl Context, mode: &str) -> bool {
+    let agent = turn.agent();
+    // INIT-19 broken: null counts as yes.
+    let null =
+        agent.is("INIT-19") && agent.speaks_2() && agent.state().client["elicitation"].get(mode).is_some();
+    turn.client_has(&format!("elicitation.{mode}")) || null || agent.is("ELIC-01")
 }
 
 /// ELIC-20, ELIC-33: only `accept` is acceptance; everything else is none.
-fn accepted(turn: &Turn, answer: Result<Value, Value>) -> Option<Value> {
+fn accepted(turn: &impl Context, answer: Result<Value, Value>) -> Option<Value> {
     let answer = match answer {
         Ok(answer) => answer,
-        Err(_) if turn.agent.is("ELIC-20/error") => {
-            turn.agent.die();
+        Err(_) if turn.agent().is("ELIC-20/error") => {
+            turn.agent().die();
             return None;
         }
         Err(_) => return None,
@@ -41,13 +45,13 @@ fn accepted(turn: &Turn, answer: Result<Value, Value>) -> Option<Value> {
     let action = answer["action"].as_str().unwrap_or_default();
     let fine = match action {
         "accept" => true,
-        "decline" | "cancel" => turn.agent.is("ELIC-20"),
-        _ => turn.agent.is("ELIC-33"),
+        "decline" | "cancel" => turn.agent().is("ELIC-20"),
+        _ => turn.agent().is("ELIC-33"),
     };
     fine.then(|| answer["content"].clone())
 }
 
-pub(super) async fn form(turn: &Turn) -> Act {
+pub(crate) async fn form(turn: &impl Context) -> Act {
     // ELIC-03: without forms there is still talk.
     if !can(turn, "form") {
         turn.say("Which colour do you like?").await;
@@ -65,13 +69,13 @@ pub(super) async fn form(turn: &Turn) -> Act {
         "required": ["colour"],
     });
     let params = json!({
-        "sessionId": turn.session, "mode": "form", "message": "Which colour?", "requestedSchema": schema,
+        "sessionId": turn.session(), "mode": "form", "message": "Which colour?", "requestedSchema": schema,
     });
     let answer = turn.ask("elicitation/create", params).await?;
     match accepted(turn, answer).map(|content| content["colour"].clone()) {
         // ELIC-12: the content is validated again.
         Some(Value::String(colour)) => turn.say(&format!("You like {colour}")).await,
-        Some(other) if turn.agent.is("ELIC-12") => turn.say(&format!("You like {other}")).await,
+        Some(other) if turn.agent().is("ELIC-12") => turn.say(&format!("You like {other}")).await,
         Some(_) => turn.say("That is no colour").await,
         None => turn.say("Never mind").await,
     }
@@ -79,7 +83,7 @@ pub(super) async fn form(turn: &Turn) -> Act {
 }
 
 /// Two pages at once, so that two elicitations are open together.
-pub(super) async fn visit(turn: &Turn) -> Act {
+pub(crate) async fn visit(turn: &impl Context) -> Act {
     if !can(turn, "url") {
         turn.say("Please log in on the page of the service").await;
         return Ok(());
@@ -90,14 +94,14 @@ pub(super) async fn visit(turn: &Turn) -> Act {
 }
 
 /// ELIC-17: an accepted page is not a finished one; completion is sent after the visit.
-async fn page(turn: &Turn, name: &str) -> Act {
-    let agent = &turn.agent;
+async fn page(turn: &impl Context, name: &str) -> Act {
+    let agent = turn.agent();
     let number = turn.count();
     let id = if agent.is("ELIC-21") { "page".to_owned() } else { format!("page-{number}") };
     let visited = CancelToken::new();
     agent.state().visits.insert(id.clone(), visited.clone());
     let params = json!({
-        "sessionId": turn.session, "mode": "url", "message": "Please visit a page", "elicitationId": id,
+        "sessionId": turn.session(), "mode": "url", "message": "Please visit a page", "elicitationId": id,
         "url": format!("https://service.example/{name}"),
     });
     let answer = turn.ask("elicitation/create", params).await;
@@ -122,11 +126,11 @@ async fn page(turn: &Turn, name: &str) -> Act {
 }
 
 /// ELIC-15: a secret is entered on a page, or not at all.
-pub(super) async fn secret(turn: &Turn) -> Act {
-    if turn.agent.is("ELIC-15") && can(turn, "form") {
+pub(crate) async fn secret(turn: &impl Context) -> Act {
+    if turn.agent().is("ELIC-15") && can(turn, "form") {
         let schema = json!({ "type": "object", "properties": { "password": { "type": "string", "title": "Password" } } });
         let params = json!({
-            "sessionId": turn.session, "mode": "form", "message": "Your password?", "requestedSchema": schema,
+            "sessionId": turn.session(), "mode": "form", "message": "Your password?", "requestedSchema": schema,
         });
         turn.ask("elicitation/create", params).await?.ok();
         return Ok(());

@@ -1,12 +1,12 @@
 //! Draft features: notices, compaction, subagents, changes by the agent itself.
 
-use crate::agent::turn::{Act, Turn};
+use crate::agent::turn::{Act, Context, Turn};
 use crate::agent::wire::Refusal;
 use serde_json::{Value, json};
 
 /// NOTE-01, NOTE-04: a notice if the client supports them; nothing depends on it.
-pub(super) async fn notice(turn: &Turn) -> Result<(), Refusal> {
-    let agent = &turn.agent;
+pub(crate) async fn notice(turn: &impl Context) -> Result<(), Refusal> {
+    let agent = turn.agent();
     let wanted = turn.client_has("session.notices");
     let null = agent.is("INIT-19") && agent.state().client["session"].get("notices").is_some();
     if wanted || agent.is("NOTE-01") || null {
@@ -25,8 +25,8 @@ pub(super) async fn notice(turn: &Turn) -> Result<(), Refusal> {
 
 /// NOTE-06, NOTE-07, NOTE-08, NOTE-10: begun, summed up, ended once; twice in a turn, under two
 /// ids.
-pub(super) async fn compact(turn: &Turn) {
-    let agent = &turn.agent;
+pub(crate) async fn compact(turn: &impl Context) {
+    let agent = turn.agent();
     if turn.client_has("session.compaction") || agent.is("NOTE-06") {
         for status in ["completed", "failed"] {
             let number = turn.count();
@@ -63,21 +63,22 @@ pub(super) async fn compact(turn: &Turn) {
 }
 
 /// SUBA-01, SUBA-02: a child is announced, works and reports.
-pub(super) async fn delegate(turn: &Turn) {
-    let agent = &turn.agent;
+pub(crate) async fn delegate(turn: &impl Context) {
+    let agent = turn.agent();
     if turn.client_has("subagents") || agent.is("SUBA-01") {
         let child = format!("child-{}", turn.count());
+        let cwd = turn.change(|session| session.cwd.clone());
         let text = json!({ "type": "text", "text": "What time is it?" });
         let announced = json!({
             "sessionUpdate": "subagent_update", "sessionId": child, "title": "Clock", "description": null,
-            "state": { "state": "running" }, "cwd": turn.cwd, "capabilities": { "cancel": {} },
+            "state": { "state": "running" }, "cwd": cwd, "capabilities": { "cancel": {} },
         });
         let message = json!({
-            "sessionUpdate": "session_message", "messageId": "m-1", "senderSessionId": turn.session,
+            "sessionUpdate": "session_message", "messageId": "m-1", "senderSessionId": turn.session(),
             "recipientSessionId": child, "content": [text],
         });
-        let work =
-            json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "Noon" } });
+        let noon = json!({ "type": "text", "text": "Noon" });
+        let work = json!({ "sessionUpdate": "agent_message_chunk", "messageId": "noon", "content": noon });
         if agent.is("SUBA-02") {
             agent.update(&child, work.clone()).await;
         }
@@ -107,25 +108,21 @@ pub(super) async fn delegate(turn: &Turn) {
 }
 
 /// LIST-12, LIST-13, SSTAT-09: a title is made, shown, and taken back, unless the user chose one.
-pub(super) async fn title(turn: &Turn) {
-    let agent = &turn.agent;
-    let chosen = agent.state().open(&turn.session).is_some_and(|session| session.titled);
+pub(crate) async fn title(turn: &impl Context) {
+    let agent = turn.agent();
+    let chosen = turn.change(|session| session.titled).unwrap_or(false);
     if !chosen || agent.is("SSTAT-09") {
         for title in [Some("A talk"), None, Some("A good talk")] {
             let cleared = title.is_none();
-            if let Some(session) = agent.state().open(&turn.session) {
-                session.title = title.map(str::to_owned);
-            }
+            turn.change(|session| session.title = title.map(str::to_owned));
             turn.update(json!({ "sessionUpdate": "session_info_update", "title": title, "updatedAt": "2026-01-01T00:00:00Z" })).await;
             if cleared && agent.is("LIST-12") {
                 break;
             }
         }
-        if agent.is("LIST-12")
-            && let Some(session) = agent.state().open(&turn.session)
-        {
+        if agent.is("LIST-12") {
             // Cleared for the client, kept for the list.
-            session.title = Some("A talk".to_owned());
+            turn.change(|session| session.title = Some("A talk".to_owned()));
         }
     }
     turn.say("This needed a name").await;
@@ -153,30 +150,23 @@ pub(super) async fn mode(turn: &Turn) -> Act {
 }
 
 /// CONF-16: a change of the agent's own, with the complete list.
-pub(super) async fn option(turn: &Turn) {
-    let options = {
-        let mut state = turn.agent.state();
-        let boolean = state.client_has("session.configOptions.boolean");
-        state.open(&turn.session).map(|session| {
-            session.config.insert("model".to_owned(), json!("large"));
-            let mut options = session.options(boolean);
-            if turn.agent.is("CONF-16")
-                && let Some(list) = options.as_array_mut()
-            {
-                list.retain(|option| option["id"] == "model");
-            }
-            options
-        })
-    };
-    if let Some(options) = options {
+pub(crate) async fn option(turn: &impl Context) {
+    let changed = turn.change(|session| session.config.insert("model".to_owned(), json!("large"))).is_some();
+    if changed {
+        let mut options = turn.options();
+        if turn.agent().is("CONF-16")
+            && let Some(list) = options.as_array_mut()
+        {
+            list.truncate(1);
+        }
         turn.update(json!({ "sessionUpdate": "config_option_update", "configOptions": options })).await;
     }
     turn.say("Changed").await;
 }
 
 /// MCPA-03, MCPA-04: a server behind this connection, in the form of today and in that of August.
-pub(super) async fn mcp(turn: &Turn) -> Act {
-    for server in &turn.mcp {
+pub(crate) async fn mcp(turn: &impl Context) -> Act {
+    for server in turn.change(|session| session.mcp.clone()).unwrap_or_default() {
         let call = json!({ "name": "time", "arguments": {} });
         let params = json!({
             "serverId": server, "requestId": format!("mcp-{}", turn.count()), "method": "tools/call", "params": call,

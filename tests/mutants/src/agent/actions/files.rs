@@ -1,31 +1,58 @@
 //! Reading and writing.
 
-use crate::agent::turn::{Act, Cancelled, Turn};
+use crate::agent::turn::{Act, Cancelled, Context, Turn};
+use crate::agent::wire::Agent;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
 
-/// ROOT-02, ROOT-06: where a path leads: relative ones from the session's directory.
-fn resolve(turn: &Turn, path: &str) -> PathBuf {
-    let agent = &turn.agent;
-    let plain = Path::new(&turn.cwd).join(path);
-    match turn.roots.first() {
-        _ if agent.is("ROOT-02") && !Path::new(path).is_absolute() => Path::new("/somewhere/else").join(path),
-        Some(root) if agent.is("ROOT-06") && !Path::new(path).is_absolute() => Path::new(root).join(path),
-        _ => plain,
-    }
+/// The directories of a session.
+pub(crate) struct Directories<'a> {
+    pub(crate) agent: &'a Agent,
+    pub(crate) cwd: &'a str,
+    pub(crate) roots: &'a [String],
 }
 
-/// ROOT-03, ROOT-07, ROOT-18: whether it leads to one of the session's roots, links followed.
+fn directories(turn: &Turn) -> Directories<'_> {
+    Directories { agent: &turn.agent, cwd: &turn.cwd, roots: &turn.roots }
+}
+
+fn resolve(turn: &Turn, path: &str) -> PathBuf {
+    directories(turn).resolve(path)
+}
+
 fn inside(turn: &Turn, path: &Path) -> bool {
-    let agent = &turn.agent;
-    if agent.is("ROOT-03") || (agent.is("ROOT-02") && path.starts_with("/somewhere/else")) {
-        return true;
+    directories(turn).contain(path)
+}
+
+impl Directories<'_> {
+    /// ROOT-02, ROOT-06: where a path leads: relative ones from the session's directory.
+    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+        let agent = self.agent;
+        let plain = Path::new(self.cwd).join(path);
+        match self.roots.first() {
+            _ if agent.is("ROOT-02") && !Path::new(path).is_absolute() => {
+                Path::new("/somewhere/else").join(path)
+            }
+            Some(root) if agent.is("ROOT-06") && !Path::new(path).is_absolute() => Path::new(root).join(path),
+            _ => plain,
+        }
     }
-    let real = |path: &Path| {
-        if agent.is("ROOT-18") { path.to_owned() } else { canonical(path) }
-    };
-    let cwd = (!agent.is("ROOT-07") || turn.roots.is_empty()).then_some(&turn.cwd);
-    cwd.into_iter().chain(&turn.roots).any(|root| real(path).starts_with(real(Path::new(root))))
+
+    /// ROOT-03, ROOT-07, ROOT-18: whether it leads to one of the session's roots, links followed.
+    pub(crate) fn contain(&self, path: &Path) -> bool {
+        let agent = self.agent;
+        if agent.is("ROOT-03") || (agent.is("ROOT-02") && path.starts_with("/somewhere/else")) {
+            return true;
+        }
+        let real = |path: &Path| {
+            if agent.is("ROOT-18") { path.to_owned() } else { canonical(path) }
+        };
+        let cwd = (!agent.is("ROOT-07") || self.roots.is_empty()).then_some(self.cwd);
+        let roots = cwd.into_iter().chain(self.roots.iter().map(String::as_str));
+        roots.into_iter().any(|root| real(path).starts_with(real(Path::new(root))))
+    }
 }
 
 /// The path with its links followed, as far as it exists.
@@ -40,11 +67,7 @@ fn canonical(path: &Path) -> PathBuf {
 /// The text of a file: the client's if it offers files (FS-01, FS-02), else that on disk.
 async fn text_of(turn: &Turn, path: &str) -> Result<Option<String>, Cancelled> {
     let agent = &turn.agent;
-    if !(turn.client_has("fs.readTextFile")
-        || agent.is("FS-01")
-        || agent.is("FS-02/read")
-        || agent.is("INIT-15"))
-    {
+    if !(turn.client_has("fs.readTextFile") || agent.is("FS-01") || agent.is("FS-02/read")) {
         return Ok(std::fs::read_to_string(path).ok());
     }
     let params = json!({ "sessionId": turn.session, "path": path, "line": 1, "limit": 100 });
@@ -109,6 +132,9 @@ pub(super) async fn compare(turn: &Turn, paths: &[String]) -> Act {
     Ok(())
 }
 
+/// Longer than it takes to answer, and shorter than anybody waits.
+const MOMENT: Duration = Duration::from_secs(1);
+
 pub(super) async fn write(turn: &Turn, path: &str, text: &str) -> Act {
     let path = resolve(turn, path);
     let shown = path.to_string_lossy().into_owned();
@@ -123,7 +149,18 @@ pub(super) async fn write(turn: &Turn, path: &str, text: &str) -> Act {
     if turn.agent.is("PERM-13") {
         put(turn, &shown, text).await?;
     }
-    let allowed = match turn.permitted(&tool, &title).await {
+    if turn.agent.is("PERM-13/disk") {
+        std::fs::write(&path, text).ok();
+    }
+    let mut asked = pin!(turn.permitted(&tool, &title));
+    let mut answer = tokio::time::timeout(MOMENT, &mut asked).await.ok();
+    if answer.is_none() && turn.agent.is("PERM-13/slow") {
+        put(turn, &shown, text).await.ok();
+    }
+    if answer.is_none() {
+        answer = Some(asked.await);
+    }
+    let allowed = match answer.unwrap_or(Err(Cancelled)) {
         Ok(allowed) => allowed,
         Err(cancelled) => {
             turn.tool_end(&tool, false, "cancelled").await;
@@ -131,6 +168,18 @@ pub(super) async fn write(turn: &Turn, path: &str, text: &str) -> Act {
         }
     };
     if !allowed {
+        // PERM-15: what was rejected is not done, now or later.
+        if turn.agent.is("PERM-15/disk") {
+            std::fs::write(&path, text).ok();
+        }
+        if turn.agent.is("PERM-15/late") {
+            let (agent, session) = (turn.agent.clone(), turn.session.clone());
+            let params = json!({ "sessionId": session, "path": shown, "content": text });
+            tokio::spawn(async move {
+                tokio::time::sleep(MOMENT).await;
+                agent.ask("fs/write_text_file", params).await.ok();
+            });
+        }
         // PERM-10: a tool that may not run has failed, and the turn goes on.
         if turn.agent.is("PERM-10") {
             turn.tool_update(&tool, json!({ "status": "in_progress" })).await;

@@ -1,14 +1,14 @@
 //! The actions of a turn.
 
-mod ask;
-mod extra;
-mod files;
-mod plan;
+pub(crate) mod ask;
+pub(crate) mod extra;
+pub(crate) mod files;
+pub(crate) mod plan;
 mod shell;
-mod show;
+pub(crate) mod show;
 
 use super::intent::Intent;
-use super::turn::{Cancelled, Turn};
+use super::turn::{Cancelled, Context, Turn};
 use super::wire::Refusal;
 use serde_json::json;
 use std::time::Duration;

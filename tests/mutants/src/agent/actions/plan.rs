@@ -1,16 +1,17 @@
 //! Plans.
 
 use super::files;
-use crate::agent::turn::{Act, Turn};
+use crate::agent::turn::{Act, Context, Turn};
+use crate::agent::wire::Agent;
 use serde_json::{Value, json};
 
 fn entry(content: &str, priority: &str, status: &str) -> Value {
     json!({ "content": content, "priority": priority, "status": status })
 }
 
-/// PLAN-03, PLAN-07, PLAN-08: each time all of it, in the form that the client knows.
-pub(super) async fn plan(turn: &Turn) -> Act {
-    let steps = [
+/// The entries of a plan on its way.
+pub(crate) fn steps() -> [[Value; 3]; 3] {
+    [
         [
             entry("look", "high", "in_progress"),
             entry("think", "medium", "pending"),
@@ -26,7 +27,20 @@ pub(super) async fn plan(turn: &Turn) -> Act {
             entry("think", "medium", "completed"),
             entry("act", "low", "in_progress"),
         ],
-    ];
+    ]
+}
+
+/// PLAN-03: all entries; the variant sends only the one that changed.
+pub(crate) fn entries(agent: &Agent, at: usize, step: &[Value; 3]) -> Value {
+    match step.get(at) {
+        Some(changed) if agent.is("PLAN-03") && at > 0 => json!([changed]),
+        _ => json!(step),
+    }
+}
+
+/// PLAN-03, PLAN-07, PLAN-08: each time all of it, in the form that the client knows.
+pub(super) async fn plan(turn: &Turn) -> Act {
+    let steps = steps();
     let agent = &turn.agent;
     let modern = turn.client_has("plan") || agent.is("PLAN-07") || agent.is("PLAN-08");
     if agent.is("PLAN-01") {
@@ -35,13 +49,8 @@ pub(super) async fn plan(turn: &Turn) -> Act {
         turn.tool_end(&tool, true, "planned").await;
         return Ok(());
     }
-    for (at, entries) in steps.iter().enumerate() {
-        let entries = match entries.get(at) {
-            // Only what changed.
-            Some(changed) if agent.is("PLAN-03") && at > 0 => json!([changed]),
-            _ => json!(entries),
-        };
-        tell(turn, modern, entries).await;
+    for (at, step) in steps.iter().enumerate() {
+        tell(turn, modern, entries(agent, at, step)).await;
         turn.wait(tokio::task::yield_now()).await?;
     }
     if modern {
@@ -76,7 +85,10 @@ pub(super) async fn carry(turn: &Turn, paths: &[String]) -> Act {
             entry(path, "medium", status)
         };
         if done == 0 || !turn.agent.is("PLAN-02") {
-            tell(turn, modern, paths.iter().enumerate().map(step).collect()).await;
+            // PLAN-03 broken: only the step that changed.
+            let is_partial = done > 0 && turn.agent.is("PLAN-03/partial");
+            let steps = paths.iter().enumerate().filter(|(at, _)| !is_partial || *at == done);
+            tell(turn, modern, steps.map(step).collect()).await;
         }
         files::write(turn, path, "a step").await?;
     }

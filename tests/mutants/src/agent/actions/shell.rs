@@ -1,6 +1,6 @@
 //! Running commands.
 
-use crate::agent::turn::{Act, Cancelled, Turn};
+use crate::agent::turn::{Act, Cancelled, Context, Turn};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -11,9 +11,15 @@ pub(super) async fn run(turn: &Turn, words: &[String]) -> Act {
     let command = words.join(" ");
     let title = format!("Run `{command}`");
     let tool = turn.tool("execute", &title, json!({ "rawInput": { "command": command } })).await;
+    if turn.agent.is("PERM-13/run") && words.first().is_some_and(|word| word == "echo") {
+        in_terminal(turn, &tool, words).await?;
+    }
     let ended = match turn.permitted(&tool, &title).await {
         Ok(true) => in_terminal(turn, &tool, words).await,
         Ok(false) => {
+            if turn.agent.is("PERM-15/run") {
+                in_terminal(turn, &tool, words).await?;
+            }
             turn.tool_end(&tool, false, "not allowed").await;
             return Ok(());
         }
@@ -51,16 +57,31 @@ async fn in_terminal(turn: &Turn, tool: &str, words: &[String]) -> Result<Option
     };
     let terminal = made["terminalId"].clone();
     let content = json!([{ "type": "terminal", "terminalId": terminal }]);
-    turn.tool_update(tool, json!({ "status": "in_progress", "content": content })).await;
+    // TOOL-16: shown before its release; later updates may repeat it.
+    let shown = if agent.is("TOOL-16/released") { json!([]) } else { content.clone() };
+    turn.tool_update(tool, json!({ "status": "in_progress", "content": shown })).await;
     let which = json!({ "sessionId": turn.session, "terminalId": terminal });
-    let ended = turn.ask("terminal/wait_for_exit", which.clone()).await;
+    if agent.is("TERM-05/left") {
+        return Ok(Some(String::new()));
+    }
+    let is_short = words.first().is_some_and(|word| word == "echo");
+    let polls = agent.is("TERM-05/polled") && is_short;
+    let ended = match polls {
+        true => Ok(Ok(Value::Null)),
+        false => turn.ask("terminal/wait_for_exit", which.clone()).await,
+    };
+    // CANCEL-04: a cancelled turn leaves no command behind.
+    if ended.is_err() && agent.is("CANCEL-04/terminal") {
+        return Err(Cancelled);
+    }
     if ended.is_err() {
         tidy(turn, "terminal/kill", &which).await;
     }
     let output = tidy(turn, "terminal/output", &which).await;
     // TERM-05: put away, however it ended.
-    if !agent.is("TERM-05") {
+    if !(agent.is("TERM-05") || polls || (ended.is_err() && agent.is("TERM-05/killed"))) {
         tidy(turn, "terminal/release", &which).await;
+        turn.tool_update(tool, json!({ "content": content })).await;
     }
     ended?.ok();
     Ok(Some(output["output"].as_str().unwrap_or_default().to_owned()))

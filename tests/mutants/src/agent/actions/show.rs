@@ -1,6 +1,6 @@
 //! Texts and content.
 
-use crate::agent::turn::{Act, Turn};
+use crate::agent::turn::{Act, Context, Turn};
 use serde_json::{Value, json};
 
 /// PROMPT-13, SESS-06: the words again, in their session.
@@ -21,7 +21,7 @@ pub(super) async fn say(turn: &Turn, text: &str) -> Act {
 }
 
 /// CONT-01: every type of content.
-pub(super) async fn everything(turn: &Turn) {
+pub(crate) async fn everything(turn: &impl Context) {
     let marks = json!({ "audience": ["user"], "priority": 0.5 });
     let blocks = [
         json!({ "type": "text", "text": "Look", "annotations": marks }),
@@ -35,7 +35,7 @@ pub(super) async fn everything(turn: &Turn) {
         turn.show(block).await;
     }
     // INIT-28, EXT-09: a name of its own, announced in `_meta` of its capabilities.
-    turn.agent.notify("_mutants.attache/shown", json!({})).await;
+    turn.agent().notify("_mutants.attache/shown", json!({})).await;
 }
 
 /// EXT-10: under these names nothing but the context of a trace.

@@ -65,6 +65,9 @@ pub(super) fn call(variant: &str, method: &str, params: &mut Value) {
     match (method, variant) {
         ("session/request_permission", "PERM-02") => remove(params, "options"),
         ("session/request_permission", "PERM-02/tool") => remove(&mut params["toolCall"], "toolCallId"),
+        ("session/request_permission", "PERM-16") => {
+            params["options"][3]["optionId"] = params["options"][2]["optionId"].clone();
+        }
         ("session/request_permission", "PERM-03") => params["options"][0]["kind"] = json!("allow"),
         ("fs/read_text_file", "FS-04") => relative(&mut params["path"]),
         ("fs/read_text_file", "FS-05" | "ROOT-05") => params["line"] = json!(0),

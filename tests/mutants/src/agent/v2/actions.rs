@@ -1,10 +1,12 @@
 //! The actions of a turn in version 2.
 
-use super::turn::{Cancelled, Turn};
+use super::turn::{Cancelled, Context, Turn};
+use crate::agent::actions::files::Directories;
+use crate::agent::actions::{ask as elicit, extra, plan, show};
 use crate::agent::intent::Intent;
 use crate::agent::wire::Refusal;
 use attache_conn::CancelToken;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +15,10 @@ type End = Result<Result<(), Refusal>, Cancelled>;
 
 pub(super) async fn perform(turn: &Turn, intent: Intent) -> End {
     match intent {
+        // INIT-16 broken: fails without the client's capability.
+        Intent::Say(_) if turn.agent.is("INIT-16") && !turn.client_has("elicitation") => {
+            return Ok(Err(Refusal::new(-32603, "Internal error")));
+        }
         Intent::Say(text) => {
             if turn.agent.is("EXT-05") {
                 turn.agent.notify("mutants/said", json!({})).await;
@@ -26,36 +32,70 @@ pub(super) async fn perform(turn: &Turn, intent: Intent) -> End {
             }
         }
         Intent::Ask => ask(turn).await?,
-        Intent::Read(path) => {
-            let kind = if turn.agent.is("V2-22") { "dance" } else { "read" };
-            let tool = turn.tool(kind, &format!("Read {path}"), json!({})).await;
-            let content = json!({ "type": "content", "content": { "type": "text", "text": "alpha beta" } });
-            turn.tell(
-                json!({ "sessionUpdate": "tool_call_content_chunk", "toolCallId": tool, "content": content }),
-            )
-            .await;
-            turn.tool_end(&tool, "completed").await;
-        }
+        Intent::Read(path) => read(turn, &path).await,
         Intent::Write { path, .. } => write(turn, &path).await,
         Intent::Run(words) if words.first().is_some_and(|word| word == "sleep") => long(turn).await?,
         Intent::Run(words) => run(turn, &words.join(" ")).await,
         Intent::Background => background(turn).await,
         Intent::Plan => {
-            let entry = json!({ "content": "Look", "priority": "high", "status": "pending" });
-            let mut plan = json!({ "type": "items", "planId": "plan-1", "entries": [entry] });
-            if turn.agent.is("INIT-10") {
-                plan["entries"] = Value::Null;
-            }
             // EXT-10: under this name nothing but the context of a trace.
             let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
             let parent = if turn.agent.is("EXT-10") { "the plan before" } else { parent };
             let meta = json!({ "traceparent": parent });
-            turn.tell(json!({ "sessionUpdate": "plan_update", "plan": plan, "_meta": meta })).await;
+            for (at, step) in plan::steps().iter().enumerate() {
+                let entries = plan::entries(&turn.agent, at, step);
+                let plan = json!({ "type": "items", "planId": "plan-1", "entries": entries });
+                turn.tell(json!({ "sessionUpdate": "plan_update", "plan": plan, "_meta": meta })).await;
+            }
         }
+        // ELIC-03 broken: fails without the client's capability.
+        Intent::Form if turn.agent.is("ELIC-03") && !turn.client_has("elicitation.form") => {
+            return Ok(Err(Refusal::new(-32603, "Internal error")));
+        }
+        Intent::Form => elicit::form(turn).await?,
+        Intent::Visit => elicit::visit(turn).await?,
+        Intent::Secret => elicit::secret(turn).await?,
+        Intent::Notice => return Ok(extra::notice(turn).await),
+        Intent::Compact => extra::compact(turn).await,
+        Intent::Subagent => extra::delegate(turn).await,
+        Intent::Mcp => extra::mcp(turn).await?,
+        Intent::Show => show::everything(turn).await,
+        Intent::Title => extra::title(turn).await,
+        Intent::Option => extra::option(turn).await,
         Intent::Fail => return Ok(Err(Refusal::new(-32603, "Internal error"))),
         _ => turn.say("That is of version 1").await,
     }
     Ok(Ok(()))
+}
+
+/// Reads a file of the session's directories.
+async fn read(turn: &Turn, path: &str) {
+    let agent = &turn.agent;
+    let kind = if agent.is("V2-22") { "dance" } else { "read" };
+    let directories = Directories { agent, cwd: &turn.cwd, roots: &turn.roots };
+    let place = directories.resolve(path);
+    // ROOT-05: lines count from 1.
+    let line = u64::from(!agent.is("ROOT-05"));
+    let locations = json!([{ "path": place, "line": line }]);
+    let tool = turn.tool(kind, &format!("Read {path}"), json!({ "locations": locations })).await;
+    if !directories.contain(&place) {
+        turn.tool_end(&tool, "failed").await;
+        return turn.say("That is not mine to read").await;
+    }
+    let Ok(text) = std::fs::read_to_string(&place) else {
+        turn.tool_end(&tool, "failed").await;
+        return turn.say("There is no such file").await;
+    };
+    let first = text.lines().next().unwrap_or_default();
+    // TOOL-14: an item of its type is whole.
+    let content = match agent.is("TOOL-14") {
+        true => json!({ "type": "content" }),
+        false => json!({ "type": "content", "content": { "type": "text", "text": first } }),
+    };
+    turn.tell(json!({ "sessionUpdate": "tool_call_content_chunk", "toolCallId": tool, "content": content }))
+        .await;
+    turn.tool_end(&tool, "completed").await;
+    turn.say(first).await;
 }
 
 /// Deletes a file once that is allowed.
@@ -72,9 +112,16 @@ async fn ask(turn: &Turn) -> Result<(), Cancelled> {
         "subject": { "type": "tool_call", "toolCall": { "toolCallId": tool } },
         "options": options.map(|(id, name, kind)| json!({ "optionId": id, "name": name, "kind": kind })),
     });
+    // PERM-13 broken: acts first and asks then.
+    if agent.is("PERM-13/file") {
+        std::fs::remove_file(Path::new(&turn.cwd).join("old.txt")).ok();
+    }
     // V2-46: a cancelled turn does not wait for the answer.
     let patient = agent.is("V2-46");
     let (id, answer) = agent.ask_id("session/request_permission", params).await;
+    if agent.is("PERM-13") {
+        turn.tool_end(&tool, "completed").await;
+    }
     let waits = async {
         match patient {
             true => {

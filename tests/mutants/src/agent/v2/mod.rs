@@ -10,9 +10,11 @@ mod turn;
 
 pub(crate) use mutation::{bytes, message};
 
+use crate::agent::state;
 use attache_conn::CancelToken;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Deref, DerefMut};
 
 /// The state of a connection that speaks version 2.
 #[derive(Default)]
@@ -25,23 +27,28 @@ pub(crate) struct State {
 /// A session, open or only kept.
 #[derive(Default)]
 pub(crate) struct Session {
-    pub(crate) cwd: String,
-    pub(crate) open: bool,
-    /// The updates that a replay repeats.
-    pub(crate) history: Vec<Value>,
-    pub(crate) mode: String,
-    /// The running turn.
-    pub(crate) turn: Option<CancelToken>,
-    /// Raised when all work has ended.
-    pub(crate) idle: CancelToken,
-    /// `session/cancel` came for the running turn.
-    pub(crate) told_to_stop: bool,
+    /// The parts that version 1 has too. `idle` is raised when all work has ended.
+    pub(crate) base: state::Session,
     /// Prompts that are not inserted yet: id and blocks.
     pub(crate) queue: VecDeque<(Value, Vec<Value>)>,
     /// Tool calls that can be cancelled.
     pub(crate) tools: BTreeMap<String, CancelToken>,
     /// Terminals that go on after their turn.
     pub(crate) background: Vec<String>,
+}
+
+impl Deref for Session {
+    type Target = state::Session;
+
+    fn deref(&self) -> &state::Session {
+        &self.base
+    }
+}
+
+impl DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut state::Session {
+        &mut self.base
+    }
 }
 
 impl Session {
@@ -52,11 +59,20 @@ impl Session {
 
     /// `configOptions` of an answer.
     pub(crate) fn options(&self) -> Value {
-        let choice = |id: &str, name: &str| json!({ "value": id, "name": name });
-        json!([{
-            "type": "select", "configId": "mode", "name": "Mode", "category": "mode",
-            "currentValue": self.mode,
-            "options": [choice("ask", "Ask first"), choice("code", "Just do it")],
-        }])
+        let mut list = self.base.options(true);
+        for option in list.as_array_mut().into_iter().flatten() {
+            rename(option, "id", "configId");
+            for entry in option.get_mut("options").and_then(Value::as_array_mut).into_iter().flatten() {
+                rename(entry, "group", "groupId");
+            }
+        }
+        list
+    }
+}
+
+/// Gives a member another name.
+fn rename(object: &mut Value, old: &str, new: &str) {
+    if let Some(value) = object.as_object_mut().and_then(|object| object.remove(old)) {
+        object[new] = value;
     }
 }

@@ -2,7 +2,9 @@
 
 use super::Session;
 use crate::agent::dispatch::Rest;
-use crate::agent::params::{absolute, list, text};
+use crate::agent::params::{absolute, text};
+use crate::agent::sessions::is_shown;
+use crate::agent::state;
 use crate::agent::wire::{Agent, Refusal, Reply};
 use attache_conn::CancelToken;
 use serde_json::{Value, json};
@@ -28,26 +30,52 @@ impl Agent {
             return Err(Refusal::new(-32600, "Invalid request"));
         }
         if params["protocolVersion"].as_u64().is_some_and(|number| number < 2) {
-            let data = Some(json!({ "requested": params["protocolVersion"], "supported": [2] }));
-            return Err(Refusal { data, ..Refusal::new(-32022, "Unsupported protocol version") });
+            // INIT-08: version 2 alone is spoken here.
+            let data = json!({ "requested": params["protocolVersion"], "supported": [2] });
+            let data = Some(data).filter(|_| !self.is("INIT-08/data"));
+            let refusal = Refusal { data, ..Refusal::new(-32022, "Unsupported protocol version") };
+            if late || !self.is("INIT-08") {
+                return Err(refusal);
+            }
         }
-        let later = params["protocolVersion"] != 2;
-        if !later && !params["info"]["name"].is_string() {
+        let later = params["protocolVersion"].as_u64().is_some_and(|number| number > 2);
+        if params["protocolVersion"] == 2 && !params["info"]["name"].is_string() {
             return Err(Refusal::params("`info` is missing"));
         }
-        self.state().v2.get_or_insert_default();
+        let client = Some(&params["capabilities"]).filter(|given| given.is_object());
+        let client = client.cloned().unwrap_or_else(|| json!({}));
+        {
+            let mut state = self.state();
+            state.client = client;
+            state.v2.get_or_insert_default();
+            state.initialized = true;
+            state.set_up_providers();
+        }
+        let mut methods = vec![json!({ "type": "agent", "methodId": "key", "name": "Key" })];
+        // AUTH-08: a terminal login is offered only to clients that can open one.
+        if params["capabilities"]["auth"]["terminal"].is_object() || self.is("AUTH-08") {
+            methods.push(json!({
+                "type": "terminal", "methodId": "login", "name": "Log in", "args": ["--login"], "env": [],
+            }));
+        }
         Ok(json!({
             "protocolVersion": match () {
                 () if self.is("INIT-06") && !later => json!(3),
-                () if self.is("INIT-07") => params["protocolVersion"].clone(),
+                () if self.is("INIT-08/newest") => params["protocolVersion"].clone(),
                 () => json!(2),
             },
             "info": { "name": "mutant-agent", "title": "Mutant agent", "version": "1.0.0" },
             "capabilities": {
-                "session": { "prompt": { "embeddedContext": {} }, "mcp": { "stdio": {}, "http": {} } },
+                "session": {
+                    "prompt": { "embeddedContext": {} }, "mcp": { "stdio": {}, "http": {}, "acp": {} },
+                    "delete": {}, "fork": {}, "additionalDirectories": {}, "archive": {}, "status": {},
+                    "title": {}, "systemPrompt": { "mode": { "override": {} } },
+                },
+                "auth": { "status": {} },
+                "providers": {},
                 "_meta": { "mutants.attache": { "echo": true } },
             },
-            "authMethods": [{ "type": "agent", "methodId": "key", "name": "Key" }],
+            "authMethods": methods,
         }))
     }
 
@@ -62,7 +90,7 @@ impl Agent {
         }
         match method.as_str() {
             "session/prompt" => return self.clone().prompt_2(id, params).await,
-            "session/close" => return self.clone().close_2(id, params).await,
+            "session/close" | "session/archive" => return self.clone().close_2(id, method, params).await,
             "session/resume" => {
                 let reply = self.resume_2(&params).await;
                 self.answer(&id, &method, reply).await;
@@ -75,7 +103,11 @@ impl Agent {
         }
         let reply = self.call_2(&method, &params);
         let opened = reply.as_ref().ok().and_then(|result| result["sessionId"].as_str().map(str::to_owned));
+        let fine = reply.is_ok();
         self.answer(&id, &method, reply).await;
+        if fine && matches!(method.as_str(), "auth/login" | "auth/logout") {
+            self.tell_account().await;
+        }
         if let Some(session) = opened {
             let update =
                 json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands() });
@@ -90,66 +122,122 @@ impl Agent {
         }
         match method {
             "initialize" => self.initialize_2(params),
-            "auth/login" if text(params, "methodId")? == "key" => Ok(json!({})),
-            "auth/login" => Err(Refusal::params("no such method")),
-            "auth/logout" if !self.is("V2-07") => Ok(json!({})),
+            "auth/login" => self.authenticate(params),
+            "auth/logout" if !self.is("V2-07") => self.logout(),
+            "auth/status" => self.auth_status(),
             "session/new" => self.new_session_2(params),
-            "session/list" if !self.is("V2-05") => {
-                let state = self.state();
-                let sessions = state.v2.iter().flat_map(|v2| &v2.sessions);
-                let sessions = sessions.map(|(id, kept)| json!({ "sessionId": id, "cwd": kept.cwd }));
-                Ok(json!({ "sessions": sessions.collect::<Vec<_>>() }))
-            }
+            "session/list" if !self.is("V2-05") => self.list_2(params),
+            "session/fork" => self.fork_2(params),
+            "session/delete" => self.delete_2(params),
+            "session/unarchive" => self.unarchive(params),
+            "session/status" => self.status(params),
+            "session/set_title" => self.set_title(params),
+            "providers/list" => self.list_providers(),
+            "providers/set" => self.set_provider(params),
+            "providers/disable" => self.disable_provider(params),
             "session/set_config_option" => self.set_option_2(params),
             "tool_call/cancel" | "terminal/cancel" => self.cancel_tool(params),
             _ if method.starts_with('_') && self.is("EXT-07") => Ok(Value::Null),
             _ if !method.starts_with('_') && self.is("RPC-12") => Ok(Value::Null),
             _ if !method.starts_with('_') && self.is("RPC-15") => Err(Refusal::new(-32700, "Parse error")),
-            _ => Err(Refusal::method()),
+            _ => Err(Refusal { data: Some(json!({ "method": method })), ..Refusal::method() }),
         }
     }
 
     fn new_session_2(&self, params: &Value) -> Reply {
+        self.admit()?;
         if self.is("RPC-13") && params.get("cwd").is_none() {
             return Err(Refusal::new(-32603, "Internal error"));
         }
-        let cwd = absolute(params, "cwd")?;
-        self.servers_2(params)?;
+        let base = state::Session::new(absolute(params, "cwd")?, Vec::new());
+        let mut base = self.prepare(base, params, false)?;
+        if self.is("SYSP-05") {
+            // As if the user had said it.
+            let content = &params["systemPrompt"]["content"];
+            let update =
+                json!({ "sessionUpdate": "user_message", "messageId": "user-0", "content": content });
+            base.history.extend(content.is_array().then_some(update));
+        }
+        Ok(self.open_2(if self.is("SESS-03") { "session" } else { "" }, "session", base))
+    }
+
+    /// Opens a session under this id, or under a new one that begins with `family`.
+    fn open_2(&self, id: &str, family: &str, base: state::Session) -> Value {
         let mut state = self.state();
-        let number = state.count();
-        let id = if self.is("SESS-03") { "session".to_owned() } else { format!("session-{number}") };
-        let session =
-            Session { cwd: cwd.to_owned(), open: true, mode: "ask".to_owned(), ..Session::default() };
+        let born = state.count();
+        let id = if id.is_empty() { format!("{family}-{born}") } else { id.to_owned() };
+        let session = Session { base: state::Session { born, ..base }, ..Session::default() };
         let answer =
             json!({ "sessionId": id, "configOptions": session.options(), "availableCommands": commands() });
         state.v2.get_or_insert_default().sessions.insert(id, session);
-        Ok(answer)
+        answer
     }
 
-    /// V2-20, V2-25: every server is one that is known, and whole.
-    fn servers_2(&self, params: &Value) -> Result<(), Refusal> {
-        for server in list(params, "mcpServers")? {
-            match server["type"].as_str() {
-                Some("stdio") if self.is("V2-20") => "",
-                Some("stdio") => text(server, "command")?,
-                Some("http") => text(server, "url")?,
-                _ => return Err(Refusal::params("an MCP server of an unknown type")),
-            };
+    fn list_2(&self, params: &Value) -> Reply {
+        let archived = self.archive_filter(params)?;
+        let mut found: Vec<(u64, Value)> = {
+            let state = self.state();
+            let sessions = state.v2.iter().flat_map(|v2| &v2.sessions);
+            let sessions = sessions.filter(|(_, kept)| is_shown(kept, archived));
+            sessions.map(|(id, kept)| (kept.born, kept.info(id))).collect()
+        };
+        found.sort_by_key(|(born, _)| *born);
+        self.page(params, found.into_iter().map(|(_, info)| info).collect())
+    }
+
+    /// FORK-02, FORK-05: another session with the same past and the roots of the request.
+    fn fork_2(&self, params: &Value) -> Reply {
+        self.admit()?;
+        let source = text(params, "sessionId")?;
+        let kept = self.state().session_2(source).map(|kept| kept.base.clone());
+        let kept = kept.ok_or_else(|| Refusal::session(source))?;
+        let roots = kept.roots.clone();
+        let mut base =
+            self.prepare(state::Session { turn: None, roots: Vec::new(), ..kept }, params, false)?;
+        if self.is("FORK-05") && base.roots.is_empty() {
+            base.roots = roots;
         }
-        Ok(())
+        Ok(self.open_2(if self.is("FORK-02") { source } else { "" }, "fork", base))
+    }
+
+    /// DEL-03, DEL-04: gone, or gone already.
+    fn delete_2(&self, params: &Value) -> Reply {
+        let id = text(params, "sessionId")?;
+        let mut state = self.state();
+        let sessions = &mut state.v2.get_or_insert_default().sessions;
+        if self.is("DEL-04") && !sessions.contains_key(id) {
+            return Err(Refusal::session(id));
+        }
+        if !self.is("DEL-03")
+            && let Some(session) = sessions.remove(id)
+        {
+            session.turn.iter().for_each(CancelToken::cancel);
+        }
+        Ok(json!({}))
     }
 
     fn set_option_2(&self, params: &Value) -> Reply {
         let session = text(params, "sessionId")?;
+        let option = text(params, "configId")?;
+        if self.is("CONF-09") && option == "model" && params.get("category").is_none() {
+            return Err(Refusal::params("`category` is missing"));
+        }
+        let value = &params["value"];
+        let typed = if value.is_boolean() { "boolean" } else { "id" };
         let mut state = self.state();
         let kept = state.session_2(session).ok_or_else(|| Refusal::session(session))?;
-        let value = text(params, "value")?;
-        let fits = params["configId"] == "mode" && params["type"] == "id" && matches!(value, "ask" | "code");
-        if !fits {
-            return Err(Refusal::params("no such option or value"));
+        match kept.offers(option, value) && params["type"] == typed {
+            true => kept.set(option, value),
+            false if self.is("CONF-15") && params["type"] == typed => {}
+            false => return Err(Refusal::params("no such option or value")),
         }
-        kept.mode = value.to_owned();
-        Ok(json!({ "configOptions": kept.options() }))
+        let mut options = kept.options();
+        if self.is("CONF-13")
+            && let Some(list) = options.as_array_mut()
+        {
+            list.retain(|entry| entry["configId"] == option);
+        }
+        Ok(json!({ "configOptions": options }))
     }
 
     /// V2-31: only a running tool call that can be cancelled.
@@ -169,9 +257,10 @@ impl Agent {
 
     /// V2-26, V2-27: the history if it is wanted, the state, the answer.
     async fn resume_2(&self, params: &Value) -> Reply {
+        self.admit()?;
         let session = text(params, "sessionId")?;
-        let cwd = absolute(params, "cwd")?;
-        self.servers_2(params)?;
+        let kept = self.state().session_2(session).map(|kept| kept.base.clone());
+        let base = self.prepare(kept.ok_or_else(|| Refusal::session(session))?, params, false)?;
         let wanted = match params["replayFrom"]["type"].as_str() {
             _ if params["replayFrom"].is_null() => false,
             Some("start") => true,
@@ -181,8 +270,7 @@ impl Agent {
             let mut state = self.state();
             let all = &mut state.v2.get_or_insert_default().sessions;
             let kept = all.get_mut(session).ok_or_else(|| Refusal::session(session))?;
-            kept.open = true;
-            kept.cwd = cwd.to_owned();
+            kept.base = base;
             let running = if kept.turn.is_some() { "running" } else { "idle" };
             let mut state =
                 json!({ "sessionUpdate": "state_update", "state": running, "background": kept.work() });
@@ -213,16 +301,24 @@ impl Agent {
     }
 
     /// V2-28: ends all work, background included, and answers then.
-    async fn close_2(self: Arc<Self>, id: Value, params: Value) -> Option<Rest> {
+    async fn close_2(self: Arc<Self>, id: Value, method: String, params: Value) -> Option<Rest> {
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
+        // SSTAT-04: archiving ends the work as closing does.
+        let archives = method == "session/archive";
+        let idle = self.state().session_2(&session).is_some_and(|kept| kept.turn.is_none());
+        if archives && self.is("SSTAT-04") && !idle {
+            self.answer(&id, &method, Ok(json!({}))).await;
+            return None;
+        }
         let known = self.state().session_2(&session).map(|kept| {
             kept.open = false;
+            kept.archived |= archives;
             (kept.turn.clone(), kept.idle.clone(), std::mem::take(&mut kept.background))
         });
         let Some((turn, idle, background)) = known else {
             // V2-29: closing it twice is fine.
             let reply = if self.is("V2-29") { Err(Refusal::session(&session)) } else { Ok(json!({})) };
-            self.answer(&id, "session/close", reply).await;
+            self.answer(&id, &method, reply).await;
             return None;
         };
         if !self.is("V2-15/close") {
@@ -235,14 +331,14 @@ impl Agent {
             }
             let late = self.is("V2-28");
             if late {
-                self.answer(&id, "session/close", Ok(json!({}))).await;
+                self.answer(&id, &method, Ok(json!({}))).await;
             }
             if let Some(turn) = turn {
                 turn.cancel();
                 idle.cancelled().await;
             }
             if !late {
-                self.answer(&id, "session/close", Ok(json!({}))).await;
+                self.answer(&id, &method, Ok(json!({}))).await;
             }
         }))
     }
@@ -252,6 +348,29 @@ impl Agent {
         let queue = self.state().session_2(session).map(|kept| std::mem::take(&mut kept.queue));
         for (id, _) in queue.unwrap_or_default() {
             self.answer(&id, "session/prompt", Err(Refusal::new(-32800, "Cancelled"))).await;
+        }
+    }
+
+    /// `$/cancel_request`: a prompt that is not inserted yet is answered as cancelled.
+    pub(crate) async fn withdraw_2(&self, id: &Value) {
+        let is_queued = {
+            let mut state = self.state();
+            let queues = state.v2.iter_mut().flat_map(|v2| v2.sessions.values_mut());
+            let place = |(open, _): &(Value, Vec<Value>)| open == id;
+            let found = queues.map(|kept| &mut kept.queue).find_map(|queue| {
+                let place = queue.iter().position(place)?;
+                queue.remove(place)
+            });
+            found.is_some()
+        };
+        // CANCEL-16: a request is answered, cancelled or not.
+        let answers = match () {
+            () if self.is("CANCEL-16") => 0,
+            () if self.is("CANCEL-16/twice") => 2,
+            () => 1,
+        };
+        for _ in 0..if is_queued { answers } else { 0 } {
+            self.answer(id, "session/prompt", Err(Refusal::new(-32800, "Cancelled"))).await;
         }
     }
 

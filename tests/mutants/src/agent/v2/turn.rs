@@ -1,9 +1,11 @@
 //! A turn of version 2: from the insertion of its prompt to the idle state.
 
 use super::actions;
+pub(crate) use crate::agent::context::{Cancelled, Context};
 use crate::agent::dispatch::Rest;
 use crate::agent::intent::Intent;
 use crate::agent::params::{block, text};
+use crate::agent::state::Session;
 use crate::agent::wire::{Agent, Refusal};
 use attache_conn::CancelToken;
 use serde_json::{Value, json};
@@ -15,11 +17,9 @@ pub(crate) struct Turn {
     pub(crate) agent: Arc<Agent>,
     pub(crate) session: String,
     pub(crate) cwd: String,
+    pub(crate) roots: Vec<String>,
     pub(crate) cancel: CancelToken,
 }
-
-/// The turn was cancelled.
-pub(crate) struct Cancelled;
 
 impl Agent {
     pub(crate) async fn prompt_2(self: Arc<Self>, id: Value, params: Value) -> Option<Rest> {
@@ -47,6 +47,9 @@ impl Agent {
             match () {
                 () if (unknown || media) && self.is("V2-25") => {}
                 () if media => return Err(Refusal::params("images and sounds are not supported")),
+                () if given["type"] == "resource_link" && (self.is("INIT-21") || self.is("PROMPT-03")) => {
+                    return Err(Refusal::params("links are not supported"));
+                }
                 () => block(given)?,
             }
             if given["text"].as_str().is_some_and(|text| text.contains('\u{2028}') && self.is("STDIO-16")) {
@@ -64,7 +67,13 @@ impl Agent {
         kept.turn = Some(cancel.clone());
         kept.idle = CancelToken::new();
         kept.told_to_stop = false;
-        let turn = Turn { agent: self.clone(), session: session.to_owned(), cwd: kept.cwd.clone(), cancel };
+        let turn = Turn {
+            agent: self.clone(),
+            session: session.to_owned(),
+            cwd: kept.cwd.clone(),
+            roots: kept.roots.clone(),
+            cancel,
+        };
         Ok(Some((turn, blocks.clone())))
     }
 }
@@ -138,29 +147,8 @@ impl Turn {
         self.agent.update(&self.session, update).await;
     }
 
-    /// Waits for `what`, or for the end of the turn.
-    pub(crate) async fn wait<T>(&self, what: impl Future<Output = T>) -> Result<T, Cancelled> {
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(Cancelled),
-            value = what => Ok(value),
-        }
-    }
-
-    pub(crate) fn count(&self) -> u64 {
-        self.agent.state().count()
-    }
-
-    /// An update that belongs to the history.
-    pub(crate) async fn tell(&self, update: Value) {
-        if let Some(kept) = self.agent.state().session_2(&self.session) {
-            kept.history.push(update.clone());
-        }
-        self.agent.update(&self.session, update).await;
-    }
-
     /// Text of the agent, in two chunks of one message.
-    pub(crate) async fn say(&self, text: &str) {
+    async fn speak(&self, text: &str) {
         let message = format!("agent-{}", self.count());
         for text in [text, "."] {
             let content = json!({ "type": "text", "text": text });
@@ -173,7 +161,8 @@ impl Turn {
 
     /// A new tool call; gives its id back.
     pub(crate) async fn tool(&self, kind: &str, title: &str, more: Value) -> String {
-        let id = format!("tool-{}", self.count());
+        // TOOL-02: an id of its own.
+        let id = if self.agent.is("TOOL-02") { "tool".to_owned() } else { format!("tool-{}", self.count()) };
         let mut call = json!({
             "sessionUpdate": "tool_call_update", "toolCallId": id, "title": title, "kind": kind,
             "status": "in_progress",
@@ -187,5 +176,51 @@ impl Turn {
 
     pub(crate) async fn tool_end(&self, id: &str, status: &str) {
         self.tell(json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status })).await;
+    }
+}
+
+impl Context for Turn {
+    fn agent(&self) -> &Arc<Agent> {
+        &self.agent
+    }
+
+    fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Every client has the capabilities of version 1 below `session`, and subagents.
+    fn client_has(&self, path: &str) -> bool {
+        path.starts_with("session.") || path == "subagents" || self.agent.state().client_has(path)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        self.agent.state().session_2(&self.session).map(|kept| change(&mut kept.base))
+    }
+
+    fn options(&self) -> Value {
+        self.agent.state().session_2(&self.session).map(|kept| kept.options()).unwrap_or_default()
+    }
+
+    async fn wait<T: Send>(&self, what: impl Future<Output = T> + Send) -> Result<T, Cancelled> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(Cancelled),
+            value = what => Ok(value),
+        }
+    }
+
+    fn say(&self, text: &str) -> impl Future<Output = ()> + Send {
+        self.speak(text)
+    }
+
+    async fn show(&self, content: Value) {
+        let message = format!("agent-{}", self.count());
+        let chunk = "agent_message_chunk";
+        self.tell(json!({ "sessionUpdate": chunk, "messageId": message, "content": content })).await;
+    }
+
+    async fn tell(&self, update: Value) {
+        self.change(|session| session.history.push(update.clone()));
+        self.update(update).await;
     }
 }

@@ -197,7 +197,7 @@ fn play(
     Ok(())
 }
 
-/// A home of its own, so that nobody's sessions are touched.
+/// A home of its own, so that no session of the user is touched.
 fn environment(dir: &Path, node: &Path) -> Vec<(String, String)> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let paths = std::iter::once(PathBuf::from(node)).chain(std::env::split_paths(&path));

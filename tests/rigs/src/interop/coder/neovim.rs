@@ -59,7 +59,7 @@ const SCENES: &[Scene] = &[
         steps: r#"[{"type":"read nowhere.txt"},{"rest":true}]"#,
         judge: |played| {
             vec![
-                ("nobody takes it for empty", !played.shows("is empty")),
+                ("it does not count as empty", !played.shows("is empty")),
                 ("that it is not there is shown", played.shows("no such file: nowhere.txt")),
             ]
         },
@@ -122,7 +122,7 @@ const SCENES: &[Scene] = &[
             ]
         },
     },
-    // CodeCompanion lends no terminal.
+    // CodeCompanion provides no terminal.
     Scene {
         name: "run",
         steps: r#"[{"type":"run"},{"see":"Please select"},{"press":"g2"},{"rest":true}]"#,
@@ -283,7 +283,7 @@ fn stand_in(dir: &Path, log: &Path, agent: &[String]) -> Result<(), String> {
     super::super::install::ok(std::process::Command::new("chmod").arg("+x").arg(&path))
 }
 
-/// A home of its own, so that nobody's settings are used.
+/// A home of its own, so that no settings of the user are used.
 fn environment(dir: &Path, settings: &Path, steps: &str, editor: &Editor) -> Vec<(String, String)> {
     let path = std::env::var("PATH").unwrap_or_default();
     let at = |path: &Path| path.display().to_string();

@@ -1,9 +1,9 @@
 //! Who is judged.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::install;
-use super::super::real::{self, Modelled};
+use super::super::real;
 
 pub(super) struct Peer {
     /// As the page names it.
@@ -11,21 +11,20 @@ pub(super) struct Peer {
     pub(super) version: String,
     /// The version of the protocol.
     pub(super) protocol: u8,
-    is_agent: bool,
+    side: &'static str,
     pub(super) command: Vec<String>,
     pub(super) flags: Vec<String>,
-    pub(super) needs_model: bool,
-    /// How it is set up, if it has a model.
-    pub(super) agent: Option<Modelled>,
+    /// The directory of `node` for an agent that has the scripted model.
+    pub(super) node: Option<PathBuf>,
 }
 
 impl Peer {
     pub(super) fn side(&self) -> &'static str {
-        if self.is_agent { "agent" } else { "client" }
+        self.side
     }
 
     pub(super) fn file(&self) -> String {
-        let name = self.name.replace([' ', '/', '.'], "-");
+        let name = self.name.replace([' ', '/', '.', ','], "-");
         match self.protocol {
             1 => format!("{}-{name}", self.side()),
             version => format!("{}-{name}-v{version}", self.side()),
@@ -36,22 +35,24 @@ impl Peer {
     pub(super) fn jobs(&self) -> &'static str {
         match self.name.as_str() {
             "codex" => "1",
-            _ if self.needs_model => "2",
+            _ if self.node.is_some() => "2",
             _ => "4",
         }
     }
 }
 
-/// What makes agents with the fake model do things.
-const PROMPTS: &[(&str, &str)] = &[
-    ("say", "[[answer hello]]"),
-    ("read", "[[edit {cwd}/notes.txt alpha gamma]]"),
-    ("write", "[[edit {cwd}/notes.txt alpha gamma]]"),
-    ("run", "[[run echo attache]]"),
-    ("run-long", "[[run sleep 600]]"),
-    ("ask", "[[run rm {cwd}/old.txt]]"),
-    ("think", "[[slow]]"),
-    ("lines", "[[answer grüße, 世界]]"),
+/// A server or a remote client; what starts it is not part of it.
+pub(super) fn remote(name: &str, version: &str, side: &'static str) -> Peer {
+    Peer { side, ..agent(name, version, Vec::new()) }
+}
+
+/// Agents that are judged and that our clients do not drive: name, version, script in `node_modules`, arguments.
+const ONLY_JUDGED: &[(&str, &str, &str, &[&str])] = &[
+    ("pi", "0.0.24", "pi-acp/dist/index.js", &[]),
+    ("kimi", "2.1.0", "@moonshot-ai/kimi-code/dist/main.mjs", &["acp"]),
+    ("copilot", "1.0.102", "@github/copilot/npm-loader.js", &["--acp", "--no-auto-update"]),
+    ("cline", "3.0.65", "cline/bin/cline", &["--acp", "--auto-approve", "false"]),
+    ("zed-codex", "0.16.0", "@zed-industries/codex-acp/bin/codex-acp.js", &[]),
 ];
 
 /// The prompts by which our coding agent's script knows what to do.
@@ -65,17 +66,19 @@ const BY_NPX: &str =
     r#"printf '#!/bin/sh\nexec %s\n' "$1" > npx; chmod +x npx; PATH=$PWD:$PATH; shift; exec "$@""#;
 
 /// Peers that speak version 2 too.
-const OF_VERSION_2: &[&str] = &["attache interop_agent", "attache agent", "claude", "codex"];
+const OF_VERSION_2: &[&str] = &["attache interop_agent", "attache agent", "attache exec", "claude", "codex"];
 
 /// The peers in version 1, then those that speak version 2 in that.
 pub(super) fn all(cache: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Peer>, String> {
     let mut peers = of_version_1(cache, wanted)?;
     let again = of_version_1(cache, &|name| OF_VERSION_2.contains(&name) && wanted(name))?;
     for mut peer in again.into_iter().filter(|peer| OF_VERSION_2.contains(&peer.name.as_str())) {
-        peer.protocol = 2;
-        if peer.name == "attache interop_agent" {
-            peer.flags.extend(["--login".to_owned(), "pass".to_owned()]);
+        match peer.name.as_str() {
+            "attache interop_agent" => peer.flags.extend(["--login".to_owned(), "pass".to_owned()]),
+            "attache exec" => peer = exec(&["--protocol", "2"])?,
+            _ => {}
         }
+        peer.protocol = 2;
         peers.push(peer);
     }
     official_of_version_2(cache, wanted, &mut peers)?;
@@ -130,17 +133,25 @@ fn of_version_1(cache: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Peer>
     let mut peers = Vec::new();
     ours(wanted, &mut peers)?;
     official(cache, wanted, &mut peers)?;
+    let modelled = |node: &Path, peer: Peer| {
+        let flags = vec!["--fake-model".to_owned()];
+        Peer { node: Some(node.to_owned()), flags, ..peer }
+    };
     for agent in real::modelled(cache, wanted)? {
-        peers.push(Peer {
-            name: agent.name().to_owned(),
-            version: agent.version(),
-            protocol: 1,
-            is_agent: true,
-            command: agent.command(),
-            flags: PROMPTS.iter().flat_map(|(kind, text)| prompt(kind, text)).collect(),
-            needs_model: true,
-            agent: Some(agent),
-        });
+        peers.push(modelled(agent.node(), self::agent(agent.name(), &agent.version(), agent.command()?)));
+    }
+    for (name, version, script, args) in ONLY_JUDGED.iter().filter(|(name, ..)| wanted(name)) {
+        let node = real::package("node", cache)?.join("node_modules/node/bin");
+        let modules = real::package(name, cache)?.join("node_modules");
+        let mut command = vec![node.join("node"), modules.join(script)];
+        command.extend(args.iter().map(PathBuf::from));
+        let command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let mut peer = modelled(&node, agent(name, version, command));
+        if *name == "pi" {
+            let pi = modules.join(".bin/pi");
+            peer.flags.extend(["--env".to_owned(), format!("PI_ACP_PI_COMMAND={}", pi.display())]);
+        }
+        peers.push(peer);
     }
     acpx(cache, wanted, &mut peers)?;
     Ok(peers)
@@ -155,17 +166,16 @@ fn agent(name: &str, version: &str, command: Vec<String>) -> Peer {
         name: name.to_owned(),
         version: version.to_owned(),
         protocol: 1,
-        is_agent: true,
+        side: "agent",
         command,
         flags: Vec::new(),
-        needs_model: false,
-        agent: None,
+        node: None,
     }
 }
 
 fn client(name: &str, version: &str, command: Vec<String>) -> Peer {
     let flags = vec!["--action".to_owned(), "cancel=SIGINT".to_owned()];
-    Peer { is_agent: false, flags, ..agent(name, version, command) }
+    Peer { side: "client", flags, ..agent(name, version, command) }
 }
 
 fn ours(wanted: &dyn Fn(&str) -> bool, peers: &mut Vec<Peer>) -> Result<(), String> {
@@ -190,13 +200,20 @@ fn ours(wanted: &dyn Fn(&str) -> bool, peers: &mut Vec<Peer>) -> Result<(), Stri
         peers.push(Peer { flags, ..agent("attache agent", here, command) });
     }
     if wanted("attache exec") {
-        let program = install::program()?;
-        let words = ["--agent", "{agent}", "--approve-all", "exec", "{prompt}"].map(str::to_owned);
-        let mut peer = client("attache exec", here, [vec![program.clone()], words.to_vec()].concat());
-        peer.flags.extend([ACTIONS, MORE_ACTIONS].concat().iter().flat_map(|act| action(&[&program], act)));
-        peers.push(peer);
+        peers.push(exec(&[])?);
     }
     Ok(())
+}
+
+/// Our program as a client, with these flags.
+fn exec(flags: &[&str]) -> Result<Peer, String> {
+    let program = install::program()?;
+    let program = [&[program.as_str()], flags].concat();
+    let words = ["--agent", "{agent}", "--approve-all", "exec", "{prompt}"];
+    let command = [&*program, &words].concat().into_iter().map(str::to_owned).collect();
+    let mut peer = client("attache exec", env!("CARGO_PKG_VERSION"), command);
+    peer.flags.extend([ACTIONS, MORE_ACTIONS].concat().iter().flat_map(|act| action(&program, act)));
+    Ok(peer)
 }
 
 /// How our program and acpx are made to do more than one prompt.

@@ -5,58 +5,75 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Judged, notes};
+use super::store::{self, Broken, Record};
 use crate::repo;
 
 const PAGE: &str = "docs/conformance.md";
 const BEGIN: &str = "<!-- made by `cargo xtask conformance`, do not edit by hand -->";
 const END: &str = "<!-- end -->";
+const BEGIN_REMOTE: &str = "<!-- made by `cargo xtask conformance --remote`, do not edit by hand -->";
+const END_REMOTE: &str = "<!-- end of remote -->";
 /// How much of a line of the wire the page shows.
 const SHOWN: usize = 280;
 
-/// What a report says, in a few words.
-pub(super) fn verdict(report: &Value) -> String {
-    let count = |key: &str| report["counts"][key].as_u64().unwrap_or_default();
-    let conclusion = report["conclusion"].as_str().unwrap_or("no report");
-    format!("{conclusion}, {} kept, {} broken", count("pass"), count("fail"))
-}
-
-/// Writes the page and gives back the failures without a note.
-pub(super) fn write(judged: &[Judged], whole: bool) -> Result<Vec<String>, String> {
-    let notes = read_notes()?;
-    let mut missing = Vec::new();
-    let mut out = String::new();
-    for (side, protocol, title) in [
+/// Writes the tables of programs into the page and returns the failures without a note.
+pub(super) fn write(records: &[Record]) -> Result<Vec<String>, String> {
+    let sections = [
         ("agent", 1, "Agents"),
         ("client", 1, "Clients"),
         ("agent", 2, "Agents in version 2 of the protocol"),
         ("client", 2, "Clients in version 2 of the protocol"),
-    ] {
-        let of: Vec<&Judged> =
-            judged.iter().filter(|one| one.peer.side() == side && one.peer.protocol == protocol).collect();
-        if !of.is_empty() {
-            let _ = writeln!(out, "\n### {title}\n");
-            counts(&of, &mut out);
-            of.iter().for_each(|one| failures(one, &notes, &mut missing, &mut out));
-        }
-    }
-    if !whole {
-        print!("{out}");
-        return Ok(missing);
+    ];
+    replace(BEGIN, END, &sections, records)
+}
+
+/// Writes the tables of servers and remote clients into the page and returns the failures without a note.
+pub(super) fn write_remote(records: &[Record]) -> Result<Vec<String>, String> {
+    replace(BEGIN_REMOTE, END_REMOTE, &[("server", 1, "Servers"), ("remote", 1, "Remote clients")], records)
+}
+
+/// Writes the part of the page between two marks.
+fn replace(
+    begin: &str,
+    end: &str,
+    sections: &[(&str, u64, &str)],
+    records: &[Record],
+) -> Result<Vec<String>, String> {
+    let notes = read_notes()?;
+    let (mut out, mut missing) = (String::new(), Vec::new());
+    for (side, protocol, title) in sections {
+        let mut of = store::newest(records);
+        of.retain(|record| record.side == *side && record.protocol == *protocol);
+        let _ = write!(out, "\n### {title}\n\n");
+        counts(&of, &mut out);
+        of.iter().for_each(|one| failures(one, &notes, &mut missing, &mut out));
     }
     let page = repo::read(PAGE)?;
-    let (before, rest) = page.split_once(BEGIN).ok_or_else(|| format!("{PAGE}: no `{BEGIN}`"))?;
-    let (_, after) = rest.split_once(END).ok_or_else(|| format!("{PAGE}: no `{END}`"))?;
-    std::fs::write(repo::root().join(PAGE), format!("{before}{BEGIN}\n{out}\n{END}{after}"))
+    let (before, rest) = page.split_once(begin).ok_or_else(|| format!("{PAGE}: no `{begin}`"))?;
+    let (_, after) = rest.split_once(end).ok_or_else(|| format!("{PAGE}: no `{end}`"))?;
+    std::fs::write(repo::root().join(PAGE), format!("{before}{begin}\n{out}\n{end}{after}"))
         .map_err(|error| format!("{PAGE}: {error}"))?;
     println!("{PAGE} is written");
     Ok(missing)
 }
 
-/// `{"peer", "rule", "note"}` per line; a peer of `*` stands for all, `NAME, version 2` for one in that version
-/// of the protocol.
-fn read_notes() -> Result<BTreeMap<(String, String), String>, String> {
-    let path = notes();
+/// Notes on failures, by peer and rule; a peer of `*` stands for all, `NAME, version 2` for one in that version of the
+/// protocol.
+pub(super) struct Notes(BTreeMap<(String, String), String>);
+
+impl Notes {
+    /// The note on a failure.
+    pub(super) fn of(&self, record: &Record, id: &str) -> Option<&str> {
+        let of_version = format!("{}, version {}", record.peer, record.protocol);
+        let names = [of_version.as_str(), &record.peer, "*"];
+        let note = |name: &str| self.0.get(&(name.to_owned(), id.to_owned()));
+        names.into_iter().find_map(note).map(String::as_str)
+    }
+}
+
+/// Reads the notes: `{"peer", "rule", "note"}` per line.
+pub(super) fn read_notes() -> Result<Notes, String> {
+    let path = super::notes();
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut notes = BTreeMap::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -65,84 +82,64 @@ fn read_notes() -> Result<BTreeMap<(String, String), String>, String> {
         let part = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
         notes.insert((part("peer"), part("rule")), part("note"));
     }
-    Ok(notes)
+    Ok(Notes(notes))
 }
 
-fn counts(judged: &[&Judged], out: &mut String) {
-    out.push_str("| peer | version | verdict | kept | duties broken | advice not followed | worth a look | not applicable | not exercised |\n");
-    out.push_str("|---|---|---|---|---|---|---|---|---|\n");
-    for one in judged {
-        let rules: Vec<&Value> = one.report["rules"].as_array().into_iter().flatten().collect();
-        let count = |status: &str| rules.iter().filter(|rule| rule["status"] == status).count();
-        let broken = |tiers: &[&str]| {
-            let of =
-                |rule: &&&Value| rule["status"] == "fail" && tiers.iter().any(|tier| rule["tier"] == *tier);
-            rules.iter().filter(of).count()
-        };
+fn counts(records: &[&Record], out: &mut String) {
+    out.push_str("| peer | version | verdict | kept | duties broken | advice not followed | worth a look | not applicable | not exercised | run |\n");
+    out.push_str("|---|---|---|---|---|---|---|---|---|---|\n");
+    for one in records {
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            one.peer.name,
-            one.peer.version,
-            one.report["conclusion"].as_str().unwrap_or_default(),
-            count("pass"),
-            broken(&["mandatory", "capability"]),
-            broken(&["advisory"]),
-            broken(&["informational"]),
-            count("not applicable"),
-            count("not exercised"),
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            one.peer,
+            one.version,
+            one.conclusion,
+            one.count("pass"),
+            one.broken_in(&["mandatory", "capability"]),
+            one.broken_in(&["advisory"]),
+            one.broken_in(&["strictness", "informational"]),
+            one.count("not applicable"),
+            one.count("not exercised"),
+            one.date.as_deref().unwrap_or("earlier"),
         );
     }
 }
 
-fn failures(
-    one: &Judged,
-    notes: &BTreeMap<(String, String), String>,
-    missing: &mut Vec<String>,
-    out: &mut String,
-) {
-    let rules = one.report["rules"].as_array().into_iter().flatten();
-    let failed: Vec<&Value> = rules.filter(|rule| rule["status"] == "fail").collect();
-    if failed.is_empty() {
+fn failures(one: &Record, notes: &Notes, missing: &mut Vec<String>, out: &mut String) {
+    if one.broken.is_empty() {
         return;
     }
-    let version = if one.peer.protocol == 1 { "" } else { ", version 2" };
-    let _ = writeln!(out, "\n#### {} {}{version}\n", one.peer.name, one.peer.version);
-    for rule in failed {
-        let id = rule["id"].as_str().unwrap_or_default();
-        let name = |peer: &str| (peer.to_owned(), id.to_owned());
-        let of_version = format!("{}, version {}", one.peer.name, one.peer.protocol);
-        let names = [of_version.as_str(), &one.peer.name, "*"];
-        let note = names.into_iter().find_map(|peer| notes.get(&name(peer)));
+    let version = if one.protocol == 1 { "" } else { ", version 2" };
+    let _ = writeln!(out, "\n#### {} {}{version}\n", one.peer, one.version);
+    for rule in &one.broken {
+        let note = notes.of(one, &rule.id);
         if note.is_none() {
-            missing.push(format!("{} {id}", one.peer.name));
+            missing.push(format!("{} {}", one.peer, rule.id));
         }
-        let text = rule["text"].as_str().unwrap_or_default();
-        let _ = writeln!(out, "- **{id}** ({}): {text}", rule["level"].as_str().unwrap_or_default());
-        let _ = writeln!(out, "  {}", note.map_or("*Not looked at yet.*", String::as_str));
-        let failures: Vec<&Value> = rule["failures"].as_array().into_iter().flatten().collect();
-        if let Some(first) = failures.first() {
-            evidence(first, failures.len(), out);
+        let _ = writeln!(out, "- **{}** ({}): {}", rule.id, rule.level, rule.text);
+        let _ = writeln!(out, "  {}", note.unwrap_or("*Not looked at yet.*"));
+        if !rule.why.is_empty() {
+            evidence(rule, out);
         }
     }
 }
 
-fn evidence(failure: &Value, count: usize, out: &mut String) {
-    let text = |key: &str| without_places(&failure[key].as_str().unwrap_or_default().replace('\n', " "));
-    let more = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
-    let why = text("why");
-    let _ = writeln!(out, "\n  `{}`: {why}{more}\n\n  ```text", text("scenario"));
-    for line in failure["lines"].as_array().into_iter().flatten() {
-        let wire = line["text"].as_str().unwrap_or_default();
-        let clean: String = wire.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let shown = shown(&without_places(&clean), &why);
-        let _ = writeln!(out, "  {:<6} {shown}", line["from"].as_str().unwrap_or_default());
+fn evidence(rule: &Broken, out: &mut String) {
+    let more = if rule.failures > 1 { format!(" (and {} more)", rule.failures - 1) } else { String::new() };
+    let _ = writeln!(out, "\n  `{}`: {}{more}\n", rule.scenario, rule.why);
+    if rule.lines.is_empty() {
+        return;
+    }
+    out.push_str("  ```text\n");
+    for (from, line) in &rule.lines {
+        let _ = writeln!(out, "  {from:<6} {line}");
     }
     out.push_str("  ```\n");
 }
 
 /// The beginning of a line, and if what the reason names comes later, that too.
-fn shown(line: &str, why: &str) -> String {
+pub(super) fn shown(line: &str, why: &str) -> String {
     let cut = |from: usize, count: usize| line.chars().skip(from).take(count).collect::<String>();
     let total = line.chars().count();
     if total <= SHOWN {
@@ -161,7 +158,7 @@ fn shown(line: &str, why: &str) -> String {
 }
 
 /// Paths of the machine say nothing to readers: a scenario's directory becomes `/…/NAME`, a home `~`.
-fn without_places(text: &str) -> String {
+pub(super) fn without_places(text: &str) -> String {
     const SCRATCH: &str = "attache-check-";
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -3,11 +3,15 @@
 use serde_json::{Value, json};
 
 use super::place::Place;
+use crate::repo;
+
+/// The settings by which `attache check --fake-model` sets agents up.
+const SETTINGS: &str = "crates/check/agents.jsonl";
 
 pub(super) struct Agent {
     /// Its name for `--only`, and of its lock file's directory in `tests/interop/real`.
     pub(super) name: &'static str,
-    pub(super) setup: fn(&Place) -> Setup,
+    pub(super) setup: fn(&Place) -> Result<Setup, String>,
     /// How a turn ends in which a permission was denied.
     pub(super) denied: &'static str,
     /// With which codes it ends by itself when its input ends.
@@ -16,6 +20,12 @@ pub(super) struct Agent {
     pub(super) shows_output: bool,
     /// Whether a session can be loaded again within the minute in which it was begun.
     pub(super) loads_at_once: bool,
+    /// Whether it speaks version 2 of the protocol.
+    pub(super) speaks_v2: bool,
+    /// Whether it runs commands in the background, which version 2 shows.
+    pub(super) has_background: bool,
+    /// Whether its model is offered the tools of MCP servers from the start, without a search that only a real model can do.
+    pub(super) offers_mcp_tools: bool,
     /// What it does on the wire that agents should not do, by the words of the report, and why it is let pass.
     pub(super) odd: &'static [(&'static str, &'static str)],
 }
@@ -23,9 +33,9 @@ pub(super) struct Agent {
 #[derive(Default)]
 pub(super) struct Setup {
     pub(super) command: Vec<String>,
-    pub(super) env: Vec<(&'static str, String)>,
+    pub(super) env: Vec<(String, String)>,
     /// Files in its home.
-    pub(super) files: Vec<(&'static str, String)>,
+    pub(super) files: Vec<(String, String)>,
 }
 
 const UNBEGUN: (&str, &str) =
@@ -39,6 +49,9 @@ pub(super) const AGENTS: &[Agent] = &[
         exits: &[0],
         shows_output: false,
         loads_at_once: false,
+        speaks_v2: false,
+        has_background: false,
+        offers_mcp_tools: false,
         odd: &[UNBEGUN, ("outside any turn", "most of a loaded session's history comes after the answer")],
     },
     Agent {
@@ -48,6 +61,9 @@ pub(super) const AGENTS: &[Agent] = &[
         exits: &[0],
         shows_output: true,
         loads_at_once: true,
+        speaks_v2: false,
+        has_background: false,
+        offers_mcp_tools: false,
         odd: &[(
             "was cancelled and does not say so",
             "a prompt that is cancelled at once is answered -32603",
@@ -60,6 +76,9 @@ pub(super) const AGENTS: &[Agent] = &[
         exits: &[0],
         shows_output: true,
         loads_at_once: true,
+        speaks_v2: true,
+        has_background: true,
+        offers_mcp_tools: true,
         odd: &[],
     },
     Agent {
@@ -69,6 +88,9 @@ pub(super) const AGENTS: &[Agent] = &[
         exits: &[0],
         shows_output: true,
         loads_at_once: true,
+        speaks_v2: true,
+        has_background: false,
+        offers_mcp_tools: false,
         odd: &[],
     },
     Agent {
@@ -78,126 +100,86 @@ pub(super) const AGENTS: &[Agent] = &[
         exits: &[0, 1],
         shows_output: true,
         loads_at_once: true,
+        speaks_v2: false,
+        has_background: false,
+        offers_mcp_tools: false,
         odd: &[],
     },
 ];
 
-fn text(value: &Value) -> String {
-    value.to_string()
+/// The settings of a known agent for the model of this place.
+fn set_up(name: &str, place: &Place, command: Vec<String>) -> Result<Setup, String> {
+    let text = repo::read(SETTINGS)?;
+    let mut known = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let agent = known.find(|agent| agent["name"] == name).ok_or_else(|| format!("{SETTINGS}: no {name}"))?;
+    let fill = |value: &Value| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text.replace("{url}", &place.url).replace("{model}", &place.model)
+    };
+    let pairs = |key: &str| {
+        let members = agent[key].as_object().into_iter().flatten();
+        members.map(|(name, value)| (name.clone(), fill(value))).collect()
+    };
+    Ok(Setup { command, env: pairs("env"), files: pairs("files") })
 }
 
-fn gemini(place: &Place) -> Setup {
-    let settings = json!({
-        "security": {"auth": {"selectedType": "gemini-api-key"}},
-        "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false},
-        "privacy": {"usageStatisticsEnabled": false},
-        "telemetry": {"enabled": false},
-    });
-    Setup {
-        // A named model: for `auto` another model is asked first which one to take.
-        command: place.script("@google/gemini-cli/bundle/gemini.js", &["--acp", "--model", "gemini-2.5-pro"]),
-        env: vec![
-            ("GEMINI_API_KEY", "none".to_owned()),
-            ("GOOGLE_GEMINI_BASE_URL", place.url.clone()),
-            ("GEMINI_CLI_NO_RELAUNCH", "true".to_owned()),
-        ],
-        files: vec![(".gemini/settings.json", text(&settings))],
+/// Changes a file of the settings that is JSON.
+fn change(setup: &mut Setup, file: &str, change: impl FnOnce(&mut Value)) {
+    let content = setup.files.iter_mut().find(|(name, _)| name == file);
+    if let Some((_, text)) = content
+        && let Ok(mut value) = serde_json::from_str(text)
+    {
+        change(&mut value);
+        *text = value.to_string();
     }
 }
 
-fn opencode(place: &Place) -> Setup {
-    let settings = json!({
-        "autoupdate": false,
-        "share": "disabled",
-        "model": "fake/fake-model",
-        "small_model": "fake/fake-model",
-        "provider": {"fake": {
-            "npm": "@ai-sdk/openai-compatible",
-            "name": "Fake",
-            "options": {"baseURL": format!("{}/v1", place.url), "apiKey": "none"},
-            "models": {"fake-model": {"name": "Fake"}},
-        }},
-        "permission": {"edit": "ask", "bash": "ask"},
-    });
+fn gemini(place: &Place) -> Result<Setup, String> {
+    // A named model: for `auto` another model is asked first which one to take.
+    let args = ["--acp", "--model", "gemini-2.5-pro"];
+    set_up("gemini", place, place.script("@google/gemini-cli/bundle/gemini.js", &args))
+}
+
+pub(super) fn opencode(place: &Place) -> Result<Setup, String> {
+    let command = vec![place.installed("opencode-ai/bin/opencode.exe"), "acp".to_owned()];
     // It installs a package into its settings unless it finds it there; that it is listed is enough.
-    let installed = json!({"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}});
-    Setup {
-        command: vec![place.installed("opencode-ai/bin/opencode.exe"), "acp".to_owned()],
-        env: [
-            "OPENCODE_DISABLE_AUTOUPDATE",
-            "OPENCODE_DISABLE_MODELS_FETCH",
-            "OPENCODE_DISABLE_LSP_DOWNLOAD",
-        ]
-        .map(|name| (name, "1".to_owned()))
-        .to_vec(),
-        files: vec![
-            (".config/opencode/opencode.json", text(&settings)),
-            (".config/opencode/package-lock.json", text(&installed)),
-            (".config/opencode/node_modules/.keep", String::new()),
-        ],
+    let mut setup = set_up("opencode", place, command)?;
+    if let Some(window) = place.window {
+        change(&mut setup, ".config/opencode/opencode.json", |settings| {
+            settings["provider"]["fake"]["models"][&place.model]["limit"] =
+                json!({"context": window, "output": window / 8});
+        });
     }
+    Ok(setup)
 }
 
-fn claude(place: &Place) -> Setup {
-    Setup {
-        command: place.script("@agentclientprotocol/claude-agent-acp/dist/index.js", &[]),
-        env: vec![
-            ("ANTHROPIC_BASE_URL", place.url.clone()),
-            ("ANTHROPIC_API_KEY", "none".to_owned()),
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
-            ("DISABLE_AUTOUPDATER", "1".to_owned()),
-            ("DISABLE_TELEMETRY", "1".to_owned()),
-            ("DISABLE_ERROR_REPORTING", "1".to_owned()),
-        ],
-        files: Vec::new(),
-    }
+fn claude(place: &Place) -> Result<Setup, String> {
+    // Tools of MCP servers are offered from the start, not found by a search.
+    set_up("claude", place, place.script("@agentclientprotocol/claude-agent-acp/dist/index.js", &[]))
 }
 
-fn codex(place: &Place) -> Setup {
-    // The name of a model that it knows: for others it warns in the text of every answer.
-    let settings = format!(
-        r#"model = "gpt-5.5"
-model_provider = "fake"
-check_for_update_on_startup = false
-
-[features]
-plugins = false
-
-[analytics]
-enabled = false
-
-[model_providers.fake]
-name = "Fake"
-base_url = "{}/v1"
-env_key = "FAKE_KEY"
-wire_api = "responses"
-"#,
-        place.url
-    );
-    Setup {
-        command: place.script("@agentclientprotocol/codex-acp/dist/index.js", &[]),
-        // In its usual mode it edits and runs without asking, inside a sandbox.
-        env: vec![("FAKE_KEY", "none".to_owned()), ("INITIAL_AGENT_MODE", "read-only".to_owned())],
-        files: vec![(".codex/config.toml", settings)],
-    }
+fn codex(place: &Place) -> Result<Setup, String> {
+    // The name of a model that it knows: for others it warns in the text of every answer. In its usual mode it edits and
+    // runs without asking, inside a sandbox.
+    set_up("codex", place, place.script("@agentclientprotocol/codex-acp/dist/index.js", &[]))
 }
 
-fn qwen(place: &Place) -> Setup {
-    let settings = json!({
-        "security": {"auth": {"selectedType": "openai"}},
-        "general": {"disableAutoUpdate": true, "disableUpdateNag": true, "enableAutoUpdate": false},
-        "privacy": {"usageStatisticsEnabled": false},
-        "telemetry": {"enabled": false},
-        "model": {"name": "fake-model"},
-    });
-    Setup {
-        // In its usual mode a model decides what needs no question.
-        command: place.script("@qwen-code/qwen-code/cli-entry.js", &["--acp", "--approval-mode", "default"]),
-        env: vec![
-            ("OPENAI_API_KEY", "none".to_owned()),
-            ("OPENAI_BASE_URL", format!("{}/v1", place.url)),
-            ("OPENAI_MODEL", "fake-model".to_owned()),
-        ],
-        files: vec![(".qwen/settings.json", text(&settings))],
+pub(super) fn qwen(place: &Place) -> Result<Setup, String> {
+    // In its usual mode a model decides what needs no question.
+    let args = ["--acp", "--approval-mode", "default"];
+    set_up("qwen", place, place.script("@qwen-code/qwen-code/cli-entry.js", &args))
+}
+
+/// pi, through the adapter `pi-acp`.
+pub(super) fn pi(place: &Place) -> Result<Setup, String> {
+    let mut setup = set_up("pi", place, place.script("pi-acp/dist/index.js", &[]))?;
+    setup.env.push(("PI_ACP_PI_COMMAND".to_owned(), place.installed(".bin/pi")));
+    if let Some(window) = place.window {
+        change(&mut setup, ".pi/agent/models.json", |models| {
+            let model = &mut models["providers"]["local"]["models"][0];
+            model["contextWindow"] = json!(window);
+            model["maxTokens"] = json!(window / 8);
+        });
     }
+    Ok(setup)
 }

@@ -34,6 +34,38 @@ impl Driver {
     }
 }
 
+/// A version of the protocol.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Version {
+    V1,
+    V2,
+}
+
+impl Version {
+    fn number(self) -> &'static str {
+        match self {
+            Version::V1 => "1",
+            Version::V2 => "2",
+        }
+    }
+}
+
+/// A client of ours with an agent, over one version.
+#[derive(Clone, Copy)]
+pub(super) struct Pairing<'a> {
+    pub(super) agent: &'a Agent,
+    pub(super) driver: Driver,
+    pub(super) version: Version,
+}
+
+impl Pairing<'_> {
+    /// The directory for the files of this pairing.
+    pub(super) fn directory(&self, cache: &Path) -> PathBuf {
+        let version = if self.version == Version::V2 { "-v2" } else { "" };
+        cache.join("runs").join(format!("real-{}-{}{version}", self.agent.name, self.driver.name()))
+    }
+}
+
 /// What is installed and built.
 pub(super) struct Programs {
     /// Where the agents are, one directory each.
@@ -41,6 +73,8 @@ pub(super) struct Programs {
     pub(super) node: PathBuf,
     pub(super) model: String,
     client: String,
+    /// Prints a log in the form of version 1.
+    log_as_v1: String,
     attache: String,
 }
 
@@ -54,10 +88,9 @@ impl Programs {
         if !seal::is_sealed() {
             println!("build   ours: the fake model, the client for real agents, the program");
         }
-        let [model] = install::apart(&crate::repo::root().join("tests/fake-model"), cache, ["fake-model"])?;
-        let [client] = install::our_peers(["real_client"])?;
+        let [model, client, log_as_v1] = install::our_peers(["fake_model", "real_client", "log_as_v1"])?;
         let attache = if drivers.contains(&Driver::Program) { install::program()? } else { String::new() };
-        Ok(Self { packages: cache.join("real"), node, model, client, attache })
+        Ok(Self { packages: cache.join("real"), node, model, client, log_as_v1, attache })
     }
 }
 
@@ -69,6 +102,18 @@ impl Programs {
             package.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         let versions = package["dependencies"].as_object().into_iter().flat_map(|list| list.values());
         versions.filter_map(Value::as_str).collect()
+    }
+
+    /// Reads the log of a tap in the form of version 1, the one that scenes are judged in.
+    fn read(&self, log: &Path, version: Version) -> Result<Log, String> {
+        match version {
+            Version::V1 => tap::read(log),
+            Version::V2 => {
+                let output = std::process::Command::new(&self.log_as_v1).arg(log).output();
+                let output = output.map_err(|error| format!("{}: {error}", self.log_as_v1))?;
+                Ok(tap::parse(&String::from_utf8_lossy(&output.stdout)))
+            }
+        }
     }
 }
 
@@ -83,13 +128,13 @@ pub(super) struct Run {
 pub(super) struct Played {
     pub(super) scene: &'static Scene,
     pub(super) session: Option<String>,
-    /// How the turn ended, as our client told its user, if that is known.
+    /// How the turn ended, as our client reported it, if that is known.
     pub(super) told: Option<String>,
 }
 
 /// Plays scenes; with `again`, in that session of an earlier process.
 pub(super) fn play(
-    driver: Driver,
+    pairing: Pairing<'_>,
     programs: &Programs,
     place: &Place,
     setup: &Setup,
@@ -97,25 +142,27 @@ pub(super) fn play(
     again: Option<&str>,
 ) -> Result<Vec<Run>, String> {
     let env = place.settle(setup)?;
-    match driver {
-        Driver::Sdk => Ok(vec![sdk(programs, place, setup, &env, scenes, again)?]),
+    let (scenes, version): (Vec<_>, _) =
+        (scenes.iter().filter(|scene| scene.how.fits(pairing)).collect(), pairing.version);
+    match pairing.driver {
+        Driver::Sdk => Ok(vec![sdk(version, programs, place, setup, &env, &scenes, again)?]),
         Driver::Program => {
-            let scenes = scenes.iter().filter(|scene| !scene.how.needs_sdk());
-            scenes.map(|scene| program(programs, place, setup, &env, scene)).collect()
+            scenes.iter().map(|scene| program(version, programs, place, setup, &env, scene)).collect()
         }
     }
 }
 
 fn sdk(
+    version: Version,
     programs: &Programs,
     place: &Place,
     setup: &Setup,
     env: &[(String, String)],
-    scenes: &'static [Scene],
+    scenes: &[&'static Scene],
     again: Option<&str>,
 ) -> Result<Run, String> {
     let log = place.dir.join(if again.is_some() { "wire-again.log" } else { "wire.log" });
-    let mut command = vec![programs.client.clone()];
+    let mut command = vec![programs.client.clone(), "--protocol".to_owned(), version.number().to_owned()];
     if let Some(session) = again {
         command.extend(["--again".to_owned(), session.to_owned()]);
     }
@@ -127,6 +174,8 @@ fn sdk(
             How::Asked => "asked".to_owned(),
             How::Cancel(words) => format!("cancel={words}"),
             How::Stop(file) => format!("stop={}", place.work.join(file).display()),
+            How::Background(file) => format!("background={}", place.work.join(file).display()),
+            How::OurTool => continue,
         };
         command.push(format!("{}:{how}:{}", scene.name, scene.prompt(place)));
     }
@@ -142,7 +191,7 @@ fn sdk(
         after: AFTER,
     };
     let ended = pair::finish_as(&start)?;
-    let mut run = Run { log: tap::read(&log)?, scenes: Vec::new(), bad: ended.problems };
+    let mut run = Run { log: programs.read(&log, version)?, scenes: Vec::new(), bad: ended.problems };
     if ended.code != Some(0) {
         run.bad.push(format!("the client ended with {:?}: {}", ended.code, pair::short(ended.stderr.trim())));
     }
@@ -162,18 +211,21 @@ fn sdk(
 }
 
 fn program(
+    version: Version,
     programs: &Programs,
     place: &Place,
     setup: &Setup,
     env: &[(String, String)],
     scene: &'static Scene,
 ) -> Result<Run, String> {
+    place.set(if scene.how == How::OurTool { "mcp_server = true\n" } else { "" })?;
     // The same command every time: a session belongs to the command of its agent.
     let wire = place.dir.join("wire.log");
     let agent = super::super::shipped::quoted(&tap::command(&wire, &setup.command)?);
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let mut command = vec![programs.attache.clone()];
-    command.extend(words(&["--agent", &agent, "--format", "json", "--ttl", "1"]));
+    command.extend(words(&["--agent", &agent, "--protocol", version.number()]));
+    command.extend(words(&["--format", "json", "--ttl", "1"]));
     // Denied is what would be asked: reading stays possible, or the agent would not come to its question.
     command.extend(words(if scene.how == How::Deny { &["--approve-reads"] } else { &["--approve-all"] }));
     let session = ["prompt", "-s", "tale"];
@@ -195,7 +247,8 @@ fn program(
     };
     if scene.kept && scene.begins {
         let mut new = vec![programs.attache.clone()];
-        new.extend(words(&["--agent", &agent, "--ttl", "1", "sessions", "new", "-s", "tale"]));
+        new.extend(words(&["--agent", &agent, "--protocol", version.number(), "--ttl", "1"]));
+        new.extend(words(&["sessions", "new", "-s", "tale"]));
         let ended = pair::finish_as(&Start { command: &new, interrupt: None, ..start })?;
         if ended.code != Some(0) {
             return Err(format!(
@@ -206,7 +259,7 @@ fn program(
         }
     }
     let ended = pair::finish_as(&start)?;
-    let log = tap::read(&wire)?;
+    let log = programs.read(&wire, version)?;
     let _ = std::fs::rename(&wire, place.dir.join(format!("wire-{}.log", scene.name)));
     let mut bad = ended.problems;
     if ended.code != Some(scene.exit()) {

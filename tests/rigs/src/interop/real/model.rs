@@ -26,7 +26,7 @@ impl Model {
         Ok(Self { child, url: url.trim().to_owned(), log: log.to_owned() })
     }
 
-    /// Stops the model and tells what it was asked.
+    /// Stops the model and returns its requests.
     pub(super) fn finish(self) -> Result<Asked, String> {
         let log = self.log.clone();
         drop(self);

@@ -9,6 +9,19 @@ use super::drive::Programs;
 /// What the files to work on hold.
 pub(super) const BEFORE: &str = "one\ntwo\nthree\n";
 
+/// Where an agent runs with a real model.
+pub(crate) struct ModelPlace<'a> {
+    /// Has the directories `work`, `home` and `tmp`.
+    pub(crate) dir: &'a Path,
+    /// The server of the model, without `/v1`. It is also the proxy for everything else.
+    pub(crate) url: &'a str,
+    pub(crate) model: &'a str,
+    pub(crate) window: u64,
+}
+
+/// The name of the fake model.
+const FAKE_MODEL: &str = "fake-model";
+
 pub(super) struct Place {
     pub(super) dir: PathBuf,
     /// The session's directory.
@@ -16,6 +29,10 @@ pub(super) struct Place {
     home: PathBuf,
     /// Where the model answers.
     pub(super) url: String,
+    /// The name of the model.
+    pub(super) model: String,
+    /// Its context window, if the agent is to know it.
+    pub(super) window: Option<u64>,
     /// Where the agent's package is installed, and the directory of its `node`.
     pub(super) package: PathBuf,
     pub(super) node: PathBuf,
@@ -46,8 +63,24 @@ impl Place {
             work: dir.join("work"),
             home: dir.join("home"),
             url: url.to_owned(),
+            model: FAKE_MODEL.to_owned(),
+            window: None,
             package: programs.packages.join(agent.name),
             node: programs.node.clone(),
+        }
+    }
+
+    /// The place for an agent with a real model.
+    pub(super) fn with_model(place: &ModelPlace<'_>, package: PathBuf, node: PathBuf) -> Self {
+        Self {
+            dir: place.dir.to_owned(),
+            work: place.dir.join("work"),
+            home: place.dir.join("home"),
+            url: place.url.to_owned(),
+            model: place.model.to_owned(),
+            window: Some(place.window),
+            package,
+            node,
         }
     }
 
@@ -61,6 +94,16 @@ impl Place {
         let mut command = vec![self.node.join("node").to_string_lossy().into_owned(), self.installed(path)];
         command.extend(args.iter().map(|arg| (*arg).to_owned()));
         command
+    }
+
+    /// Changes the user's settings of the program `attache`.
+    pub(super) fn set(&self, settings: &str) -> Result<(), String> {
+        let dir = self.home.join(".config/attache");
+        let write = || {
+            fs::create_dir_all(&dir)?;
+            fs::write(dir.join("config.toml"), settings)
+        };
+        write().map_err(|error: std::io::Error| format!("{}: {error}", dir.display()))
     }
 
     /// Writes the agent's settings and returns its whole environment.
@@ -87,14 +130,14 @@ impl Place {
             ("TERM".into(), "dumb".into()),
             ("NODE_USE_ENV_PROXY".into(), "1".into()),
         ];
-        // Whoever wants to leave the loopback asks the model for the way, which keeps a list and refuses.
+        // Requests that would leave the loopback go to the model as their proxy, which lists and refuses them.
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
             env.push((name.into(), self.url.clone()));
         }
         for name in ["NO_PROXY", "no_proxy"] {
             env.push((name.into(), "127.0.0.1,localhost,::1".into()));
         }
-        env.extend(setup.env.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        env.extend(setup.env.iter().map(|(name, value)| (name.clone(), value.clone())));
         Ok(env)
     }
 }

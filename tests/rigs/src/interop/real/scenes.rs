@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use super::super::report::{Report, Row};
 use super::super::wire;
 use super::agents::Agent;
-use super::drive::{self, Driver, Played, Programs, Run};
+use super::drive::{self, Driver, Pairing, Played, Programs, Run, Version};
 use super::model::{Asked, Model};
 use super::place::{BEFORE, Place};
 use super::seen::{self, Seen};
@@ -25,12 +25,29 @@ pub(super) enum How {
     Cancel(&'static str),
     /// Everything is allowed, and it is cancelled when this file is there.
     Stop(&'static str),
+    /// Everything is allowed; when the turn is over, this file is created, and the work in the background ends.
+    Background(&'static str),
+    /// Everything is allowed, and the agent has the tools of our MCP server.
+    OurTool,
 }
 
 impl How {
-    /// Whether only a client on the SDK can be told to do it at the right moment.
-    pub(super) fn needs_sdk(self) -> bool {
-        matches!(self, How::Now | How::Asked)
+    /// Whether this client can do it with this agent, in this version.
+    pub(super) fn fits(self, pairing: Pairing<'_>) -> bool {
+        match self {
+            How::Now | How::Asked => pairing.driver == Driver::Sdk,
+            How::Background(_) => {
+                pairing.driver == Driver::Sdk
+                    && pairing.version == Version::V2
+                    && pairing.agent.has_background
+            }
+            How::OurTool => {
+                pairing.driver == Driver::Program
+                    && pairing.version == Version::V2
+                    && pairing.agent.offers_mcp_tools
+            }
+            _ => true,
+        }
     }
 }
 
@@ -39,7 +56,7 @@ pub(super) struct Scene {
     pub(super) how: How,
     /// What the model is to do; `@` is the session's directory.
     marker: &'static str,
-    /// Whether the session is one that goes on later, and whether it begins here.
+    /// Whether the session is continued later, and whether it begins here.
     pub(super) kept: bool,
     pub(super) begins: bool,
     judge: fn(&Stage<'_>) -> Checks,
@@ -50,10 +67,12 @@ type Checks = Vec<(&'static str, bool)>;
 /// What a scene is judged by.
 struct Stage<'a> {
     agent: &'a Agent,
+    version: Version,
+    driver: Driver,
     marker: &'a str,
     work: &'a Path,
     seen: &'a Seen,
-    /// How the turn ended, as our client told its user.
+    /// How the turn ended, as our client reported it.
     told: &'a str,
     asked: &'a Asked,
 }
@@ -134,6 +153,22 @@ const FIRST: &[Scene] = &[
         begins: false,
         judge: cancel_asked,
     },
+    Scene {
+        name: "background",
+        how: How::Background("go.txt"),
+        marker: "background until [ -e go.txt ]; do sleep 0.05; done; expr 7000 + 654 > late.txt",
+        kept: false,
+        begins: false,
+        judge: background,
+    },
+    Scene {
+        name: "our-tool",
+        how: How::OurTool,
+        marker: "tool run_command expr 7000 + 655 | tee ours.txt",
+        kept: false,
+        begins: false,
+        judge: our_tool,
+    },
 ];
 
 const SECOND: &[Scene] =
@@ -151,7 +186,7 @@ impl Scene {
     /// The exit code of the program.
     pub(super) fn exit(&self) -> i32 {
         match self.how {
-            How::Allow => 0,
+            How::Allow | How::Background(_) | How::OurTool => 0,
             How::Deny => 5,
             How::Now | How::Asked | How::Cancel(_) | How::Stop(_) => 130,
         }
@@ -236,7 +271,7 @@ fn run(stage: &Stage<'_>) -> Checks {
             seen.of_kind("execute").any(|tool| tool.status == "completed"),
         ),
         ("what it printed is shown", printed == stage.agent.shows_output),
-        ("what it printed is told to the model", told),
+        ("its output reaches the model", told),
         ("the model hears of it and ends", seen.text.ends_with("finished")),
         ("the turn ends well", seen.stop == "end_turn"),
     ]
@@ -245,7 +280,7 @@ fn run(stage: &Stage<'_>) -> Checks {
 fn cancel(stage: &Stage<'_>) -> Checks {
     vec![
         ("the agent speaks before", stage.seen.text.contains("word 0")),
-        ("the agent is told", stage.seen.methods.iter().any(|method| method == "session/cancel")),
+        ("the agent is cancelled", stage.seen.methods.iter().any(|method| method == "session/cancel")),
         ("the turn ends as cancelled", stage.seen.stop == "cancelled"),
         ("the agent hangs up on the model", stage.asked.dropped(stage.marker)),
     ]
@@ -257,7 +292,7 @@ fn cancel_run(stage: &Stage<'_>) -> Checks {
     vec![
         ("the command began", stage.work.join("begun.txt").exists()),
         ("it is asked once, and allowed once", one_ask(seen, "execute", "allow_once")),
-        ("the agent is told", seen.methods.iter().any(|method| method == "session/cancel")),
+        ("the agent is cancelled", seen.methods.iter().any(|method| method == "session/cancel")),
         ("the turn ends as cancelled", seen.stop == "cancelled"),
     ]
 }
@@ -265,7 +300,7 @@ fn cancel_run(stage: &Stage<'_>) -> Checks {
 /// Whatever the agent makes of it, our user reads that the turn was cancelled.
 fn cancel_at_once(stage: &Stage<'_>) -> Checks {
     vec![
-        ("the agent is told", stage.seen.methods.iter().any(|method| method == "session/cancel")),
+        ("the agent is cancelled", stage.seen.methods.iter().any(|method| method == "session/cancel")),
         ("our user reads that the turn was cancelled", stage.told == "cancelled"),
     ]
 }
@@ -275,22 +310,47 @@ fn cancel_asked(stage: &Stage<'_>) -> Checks {
     vec![
         ("the question is answered as cancelled", one_ask(seen, "execute", "cancelled")),
         ("nothing ran", !stage.work.join("asked.txt").exists()),
-        ("the agent is told", seen.methods.iter().any(|method| method == "session/cancel")),
+        ("the agent is cancelled", seen.methods.iter().any(|method| method == "session/cancel")),
         ("the turn ends as cancelled", seen.stop == "cancelled"),
+    ]
+}
+
+/// The work begins in the turn, and ends after it.
+fn background(stage: &Stage<'_>) -> Checks {
+    let told = stage.told.split_once(' ');
+    vec![
+        ("the turn ends well while the work goes on", told == Some(("end_turn", "1 0"))),
+        ("the work is done", file(stage, "late.txt") == "7654\n"),
+        ("it is asked once, and allowed once", one_ask(stage.seen, "execute", "allow_once")),
+    ]
+}
+
+fn our_tool(stage: &Stage<'_>) -> Checks {
+    let seen = stage.seen;
+    let told = stage.asked.with(stage.marker).iter().any(|asked| asked["body"].to_string().contains("7655"));
+    vec![
+        ("the command ran", file(stage, "ours.txt") == "7655\n"),
+        ("its output reaches the model", told),
+        ("a tool call is completed", seen.tools.values().any(|tool| tool.status == "completed")),
+        ("the model hears of it and ends", seen.text.ends_with("finished")),
+        ("the turn ends well", seen.stop == "end_turn"),
     ]
 }
 
 fn again(stage: &Stage<'_>) -> Checks {
     let seen = stage.seen;
     let called = |name: &str| seen.methods.iter().any(|method| method == name);
+    // The client on the SDK wants the history, the program does not.
+    let is_replayed = stage.version == Version::V1 || stage.driver == Driver::Program;
     vec![
+        ("the history is replayed", is_replayed || seen.replayed.ends_with(WORDS)),
         ("the session is loaded or resumed", called("session/load") || called("session/resume")),
-        ("the model is told what was said before", seen.text.ends_with(WORDS)),
+        ("the model gets the earlier conversation", seen.text.ends_with(WORDS)),
         ("the turn ends well", seen.stop == "end_turn"),
     ]
 }
 
-/// What is needed to go on with a session.
+/// What is needed to continue a session.
 pub(super) struct Begun {
     session: Option<String>,
     /// The minute, since the epoch, in which it began.
@@ -303,59 +363,55 @@ fn minute() -> u64 {
 
 /// Plays all scenes but the last.
 pub(super) fn play(
-    agent: &Agent,
-    driver: Driver,
+    pairing: Pairing<'_>,
     programs: &Programs,
     cache: &Path,
     report: &mut Report,
 ) -> Result<Begun, String> {
-    let dir = directory(cache, driver, agent);
+    let dir = pairing.directory(cache);
     Place::clear(&dir)?;
-    let runs = act(agent, driver, programs, &dir, FIRST, None, report)?;
+    let runs = act(pairing, programs, &dir, FIRST, None, report)?;
     let kept = runs.iter().flat_map(|run| &run.scenes).find(|played| played.scene.kept);
     Ok(Begun { session: kept.and_then(|played| played.session.clone()), minute: minute() })
 }
 
-/// Goes on with the kept session in another process.
+/// Continues the kept session in another process.
 pub(super) fn play_again(
-    agent: &Agent,
-    driver: Driver,
+    pairing: Pairing<'_>,
     begun: Begun,
     programs: &Programs,
     cache: &Path,
     report: &mut Report,
 ) -> Result<(), String> {
     let Some(session) = begun.session else { return Ok(()) };
+    let agent = pairing.agent;
     if !agent.loads_at_once && minute() == begun.minute {
         println!("note    {}: a session can be loaded only after the minute in which it began", agent.name);
         while minute() == begun.minute {
             std::thread::sleep(std::time::Duration::from_millis(200));
         }
     }
-    act(agent, driver, programs, &directory(cache, driver, agent), SECOND, Some(&session), report).map(drop)
-}
-
-fn directory(cache: &Path, driver: Driver, agent: &Agent) -> std::path::PathBuf {
-    cache.join("runs").join(format!("real-{}-{}", agent.name, driver.name()))
+    act(pairing, programs, &pairing.directory(cache), SECOND, Some(&session), report).map(drop)
 }
 
 fn act(
-    agent: &Agent,
-    driver: Driver,
+    pairing: Pairing<'_>,
     programs: &Programs,
     dir: &Path,
     scenes: &'static [Scene],
     again: Option<&str>,
     report: &mut Report,
 ) -> Result<Vec<Run>, String> {
-    let version = programs.version(agent);
-    let name = format!("{} {version}{}", agent.name, if again.is_some() { " again" } else { "" });
+    let Pairing { agent, driver, version } = pairing;
+    let mut name = format!("{} {}", agent.name, programs.version(agent));
+    name += if version == Version::V2 { " v2" } else { "" };
+    name += if again.is_some() { " again" } else { "" };
     let client = format!("ours {}", driver.name());
     Report::start(&client, &name);
     let started = Instant::now();
     let model = Model::start(&programs.model, &dir.join(format!("model-{}.log", scenes[0].name)))?;
     let place = Place::new(dir, &model.url, agent, programs);
-    let runs = drive::play(driver, programs, &place, &(agent.setup)(&place), scenes, again)?;
+    let runs = drive::play(pairing, programs, &place, &(agent.setup)(&place)?, scenes, again)?;
     let asked = model.finish()?;
     let (mut good, mut bad, mut messages, mut odd) = (0, Vec::new(), 0, Vec::new());
     for run in &runs {
@@ -365,13 +421,17 @@ fn act(
             let marker = scene.marker(&place);
             let seen = seen::read(&run.log, session.as_deref().unwrap_or_default());
             let told = told.as_deref().unwrap_or(&seen.stop);
-            let stage = Stage { agent, marker: &marker, work: &place.work, seen: &seen, told, asked: &asked };
+            let (marker, work, seen, asked) = (&*marker, &*place.work, &seen, &asked);
+            let stage = Stage { agent, version, driver, marker, work, seen, told, asked };
             for (what, held) in (scene.judge)(&stage) {
                 good += usize::from(held);
                 if !held {
                     bad.push(format!("{}: not so: {what}", scene.name));
                 }
             }
+        }
+        if seen::version(&run.log) != Some(if version == Version::V2 { 2 } else { 1 }) {
+            bad.push("another version of the protocol was negotiated".to_owned());
         }
         for problem in wire::check(&run.log) {
             match agent.odd.iter().find(|(words, _)| problem.contains(words)) {

@@ -12,13 +12,13 @@ pub(super) struct Seen {
     /// The agent's words, and how the turn ended, for the last prompt of the session.
     pub(super) text: String,
     pub(super) stop: String,
-    /// What was told while the session was loaded.
+    /// Updates during the load of the session.
     pub(super) replayed: String,
     pub(super) asks: Vec<Ask>,
     pub(super) tools: BTreeMap<String, Tool>,
     /// What the agent asked of the client, by method, in order, and whether it was granted.
     pub(super) calls: Vec<(String, bool)>,
-    /// What the client asked of the agent or told it, by method, in order.
+    /// Requests and notifications of the client, by method, in order.
     pub(super) methods: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Ask {
     pub(super) chosen: String,
 }
 
-/// A tool call, with all that was told of it put together.
+/// A tool call, with all its updates merged.
 #[derive(Debug, Default)]
 pub(super) struct Tool {
     pub(super) kind: String,
@@ -51,6 +51,14 @@ pub(super) fn session(log: &Log) -> Option<String> {
         let message: Value = serde_json::from_str(line).ok()?;
         let id = (message["method"] == "session/prompt").then(|| word(&message["params"], "sessionId"))?;
         Some(id.to_owned())
+    })
+}
+
+/// The version that the agent answered to `initialize`.
+pub(super) fn version(log: &Log) -> Option<u64> {
+    log.lines.iter().filter(|(from, _)| *from == From::Agent).find_map(|(_, line)| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        message["result"]["protocolVersion"].as_u64()
     })
 }
 
@@ -94,7 +102,7 @@ impl Seen {
         let result = &message["result"];
         match method {
             "session/prompt" => self.stop = word(result, "stopReason").to_owned(),
-            "session/load" => self.replayed = std::mem::take(&mut self.text),
+            "session/load" | "session/resume" => self.replayed = std::mem::take(&mut self.text),
             "session/request_permission" => {
                 self.calls.push((method.to_owned(), true));
                 let id = &result["outcome"]["optionId"];
@@ -119,7 +127,7 @@ impl Seen {
         }
     }
 
-    /// Adds what an update, or a question, tells of a tool call.
+    /// Adds what an update, or a question, says about a tool call.
     fn tool(&mut self, update: &Value) {
         let tool = self.tools.entry(word(update, "toolCallId").to_owned()).or_default();
         for (member, key) in [(&mut tool.kind, "kind"), (&mut tool.status, "status")] {

@@ -1,8 +1,11 @@
 //! Cancelling, background work.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
 use super::{MOMENT, asking, idle, updates};
+use crate::judge::Message;
 use crate::prompts::PromptKind;
 use crate::scenarios::agent::{begin, on_disk, ping, unseen};
 use crate::scenarios::scenario_table;
@@ -15,6 +18,8 @@ scenario_table! { Agent in V2:
         ["V2-14", "V2-46"] needs [Need::Prompt(PromptKind::Ask)] => cancel_asking;
     "v2-cancel-waiting": "cancelled while a second prompt waits",
         ["V2-15"] needs [Need::Prompt(PromptKind::Ask)] => cancel_waiting;
+    "v2-withdrawn-prompt": "a prompt that waits is withdrawn and answered once",
+        ["CANCEL-16"] needs [Need::Prompt(PromptKind::Ask)] => withdrawn_prompt;
     "v2-background": "background work outlives its turn and a cancel",
         ["V2-15", "V2-36"] needs [Need::Prompt(PromptKind::Background)] => background;
 }
@@ -87,6 +92,37 @@ async fn cancel_waiting(stage: &mut Stage) -> Step {
         }
         Ok(Err(stop)) => return Err(stop),
     }
+    Ok(())
+}
+
+async fn withdrawn_prompt(stage: &mut Stage) -> Step {
+    let asking = asking(stage).await?;
+    let second = stage.prompt(&asking.session, PromptKind::Say).await?;
+    ping(stage).await?;
+    if stage.log().open(stage.plays(), &second).is_none() {
+        return unseen("a second prompt is answered at once");
+    }
+    let mark = stage.mark();
+    stage.notify("$/cancel_request", json!({ "requestId": second })).await?;
+    // Honoured or not, the work before it ends and the prompt gets its one answer.
+    asking.allow(stage).await?;
+    match stage.expect(&second).await {
+        Ok(Ok(_)) => stage.pass("CANCEL-16"),
+        Ok(Err(error)) => {
+            let why = format!("a withdrawn prompt was answered with {error}");
+            stage.check("CANCEL-16", error.code == -32800, why);
+        }
+        Err(Stop::Deadline(_)) => {
+            stage.fail("CANCEL-16", "a withdrawn prompt was never answered");
+            return Ok(());
+        }
+        Err(stop) => return Err(stop),
+    }
+    stage.quiet(MOMENT).await?;
+    ping(stage).await?;
+    let is_answer = |message: &&Rc<Message>| message.method().is_none() && message.id() == Some(&second);
+    let answers = stage.received(mark).iter().filter(is_answer).count();
+    stage.check("CANCEL-16", answers == 1, format!("a withdrawn prompt was answered {answers} times"));
     Ok(())
 }
 

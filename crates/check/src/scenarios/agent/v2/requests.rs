@@ -10,7 +10,8 @@ use crate::{Stage, Step, Stop};
 scenario_table! { Agent in V2:
     "v2-version": "version 2 is asked for",
         ["INIT-05", "INIT-06", "INIT-24", "INIT-27", "V2-04"] => version;
-    "v2-newest": "a version that does not exist yet is asked for", ["INIT-07"] => newest;
+    "v2-newest": "a version that does not exist yet is asked for", ["INIT-08"] => newest;
+    "v2-older": "version 1 is asked for", ["INIT-08", "INIT-25"] => older;
     "v2-again": "initialize comes again, before and after another request", ["INIT-25"] => again;
     "v2-null-id": "a request with a null id", ["V2-01"] => null_id;
     "v2-error-ids": "errors name the request that they answer", ["V2-02"] => error_ids;
@@ -26,24 +27,54 @@ fn offer(version: u64) -> Value {
     json!({ "protocolVersion": version, "info": info, "capabilities": {} })
 }
 
-/// INIT-07: the highest version at or below the offer.
+/// The highest version at or below the offer.
+// INIT-08
 async fn newest(stage: &mut Stage) -> Step {
-    match stage.call("initialize", offer(65_535)).await? {
+    let answered = match stage.call("initialize", offer(65_535)).await? {
+        Ok(result) => result["protocolVersion"].clone(),
+        Err(error) if error.code == -32000 => return unseen("the agent wants a login"),
+        Err(error) => {
+            let why = format!("refused with {} instead of a version that the agent knows", error.code);
+            stage.fail("INIT-08", why);
+            return Ok(());
+        }
+    };
+    let mut highest = answered == 2;
+    if answered == 1 {
+        // INIT-25: a second offer shows whether version 2 was passed over.
+        let second = stage.call("initialize", offer(2)).await?;
+        highest = !second.is_ok_and(|result| result["protocolVersion"] == 2);
+    }
+    stage.check("INIT-08", highest, format!("version 65535 was asked for and {answered} answered"));
+    Ok(())
+}
+
+/// An agent without version 1 names those that it has, and waits for another offer.
+// INIT-08
+async fn older(stage: &mut Stage) -> Step {
+    let params = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+    match stage.call("initialize", params).await? {
         Ok(result) => {
             let version = &result["protocolVersion"];
-            let why = format!("version 65535 does not exist, and the agent answered {version}");
-            stage.check("INIT-07", *version == 2 || *version == 1, why);
+            stage.check("INIT-08", *version == 1, format!("version 1 was asked for and {version} answered"));
         }
         Err(error) if error.code == -32000 => return unseen("the agent wants a login"),
-        Err(error) => stage.fail(
-            "INIT-07",
-            format!("refused with {} instead of a version that the agent knows", error.code),
-        ),
+        Err(error) => {
+            let data = &error.data;
+            let newer = |version: &Value| version.as_u64().is_some_and(|version| version > 1);
+            let named = data["supported"].as_array();
+            let named = named.is_some_and(|list| !list.is_empty() && list.iter().all(newer));
+            let fits = error.code == -32022 && data["requested"] == 1 && named;
+            stage.check("INIT-08", fits, format!("version 1 was refused with {error}, data {data}"));
+            let open = stage.call("initialize", offer(2)).await?.is_ok();
+            stage.check("INIT-25", open, "after a refused offer initialize was refused");
+        }
     }
     Ok(())
 }
 
-/// INIT-25: until the first other request the latest offer counts, but the version stays.
+/// Until the first other request the latest offer counts, but the version stays.
+// INIT-25
 async fn again(stage: &mut Stage) -> Step {
     // Not by the stage, which may log in: that is another request.
     let first = stage.call("initialize", offer(2)).await?;
@@ -90,7 +121,8 @@ async fn null_id(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// V2-02: a watcher looks at the ids.
+/// A watcher looks at the ids.
+// V2-02
 async fn error_ids(stage: &mut Stage) -> Step {
     stage.initialize(json!({})).await?;
     stage.call("no/such", json!({})).await?.ok();

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{MOMENT, asking, updates};
 use crate::judge::Message;
@@ -10,6 +10,7 @@ use crate::judge::v2::is_conversation;
 use crate::prompts::PromptKind;
 use crate::scenarios::agent::{begin, opening, ping, reopening, unseen};
 use crate::scenarios::scenario_table;
+use crate::show::Conversation;
 use crate::{Need, Stage, Step, Stop};
 
 scenario_table! { Agent in V2:
@@ -69,7 +70,7 @@ async fn resume(stage: &mut Stage) -> Step {
         stage.fail_at("V2-26", &[at], format!("`{kind}` of the history comes after the answer"));
         return Ok(());
     }
-    // What is not retained cannot be replayed, but what is retained comes whole.
+    // An agent need not retain history, but it replays all that it retains.
     let any = updates(stage, &session, mark).any(|(_, kind, _)| is_conversation(kind));
     let is_user = |kind: &str| kind == "user_message" || kind == "user_message_chunk";
     // The words only: no source asks for the same ids.
@@ -88,31 +89,13 @@ async fn resume(stage: &mut Stage) -> Step {
     ping(stage).await
 }
 
-/// The texts of the agent's messages, accumulated by id.
+/// The texts of the agent's messages.
 fn agent_messages(stage: &Stage, session: &str, mark: usize) -> Vec<String> {
-    let mut texts: Vec<(String, String)> = Vec::new();
-    for (_, kind, update) in updates(stage, session, mark) {
-        let id = update["messageId"].as_str().unwrap_or_default();
-        let whole = |content: &Value| -> String {
-            content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect()
-        };
-        let place = texts.iter().position(|(known, _)| known == id);
-        match (kind, place) {
-            ("agent_message_chunk", Some(place)) => {
-                texts[place].1.push_str(update["content"]["text"].as_str().unwrap_or_default());
-            }
-            ("agent_message_chunk", None) => {
-                let text = update["content"]["text"].as_str().unwrap_or_default();
-                texts.push((id.to_owned(), text.to_owned()));
-            }
-            ("agent_message", Some(place)) if update.get("content").is_some() => {
-                texts[place].1 = whole(&update["content"]);
-            }
-            ("agent_message", None) => texts.push((id.to_owned(), whole(&update["content"]))),
-            _ => {}
-        }
+    let mut conversation = Conversation::default();
+    for (_, _, update) in updates(stage, session, mark) {
+        conversation.update(update);
     }
-    texts.into_iter().map(|(_, text)| text).filter(|text| !text.is_empty()).collect()
+    conversation.texts(attache_transcript::Role::Agent).collect()
 }
 
 async fn close(stage: &mut Stage) -> Step {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{MOMENT, asking, idle, states, updates};
 use crate::prompts::PromptKind;
-use crate::scenarios::agent::{begin, is_question, on_disk, ping, unseen};
+use crate::scenarios::agent::{begin, is_question, odd_code_ended, on_disk, ping, unseen};
 use crate::scenarios::scenario_table;
 use crate::stage::Reply;
 use crate::{Need, Stage, Step, Stop};
@@ -23,15 +23,19 @@ scenario_table! { Agent in V2:
     "v2-unknown-option": "an option that was not offered is no approval", ["V2-23"]
         needs [Need::Prompt(PromptKind::Ask)]
         => outcome(json!({ "outcome": "selected", "optionId": "attache-never-offered" }));
+    "v2-permission-waits": "nothing happens before a permission is given",
+        ["PERM-13"] needs [Need::Prompt(PromptKind::Ask)] => waits;
     "v2-odd-code": "a permission that is refused with an unknown code",
         ["RPC-16"] needs [Need::Prompt(PromptKind::Ask)] => odd_code;
     "v2-write": "the agent changes a file", ["V2-33"] needs [Need::Prompt(PromptKind::Write)]
         => work(PromptKind::Write);
     "v2-run": "the agent runs a command", ["V2-32"] needs [Need::Prompt(PromptKind::Run)]
         => work(PromptKind::Run);
-    "v2-read": "the agent reads a file", ["V2-16", "V2-22"] needs [Need::Prompt(PromptKind::Read)]
-        => work(PromptKind::Read);
-    "v2-plan": "the agent makes a plan", ["V2-22"] needs [Need::Prompt(PromptKind::Plan)]
+    "v2-read": "the agent reads a file",
+        ["ROOT-04", "ROOT-05", "TOOL-02", "TOOL-14", "TOOL-18", "V2-16", "V2-22"]
+        needs [Need::Prompt(PromptKind::Read)] => work(PromptKind::Read);
+    "v2-plan": "the agent makes a plan", ["PLAN-03", "PLAN-06", "PLAN-09", "V2-22"]
+        needs [Need::Prompt(PromptKind::Plan)]
         => work(PromptKind::Plan);
     "v2-tool-cancel": "one tool call or terminal is cancelled",
         ["V2-31"] needs [Need::Prompt(PromptKind::RunLong)] => cancel_tool;
@@ -100,7 +104,8 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     entries.filter_map(|entry| Some((entry.path(), std::fs::read(entry.path()).ok()?))).collect()
 }
 
-/// V2-23: the prompt asks to change files, and the permission is answered with `outcome`.
+/// The prompt asks to change files, and the permission is answered with `outcome`.
+// V2-23
 async fn outcome(stage: &mut Stage, outcome: Value) -> Step {
     if !on_disk(stage) {
         return unseen("the agent cannot see the directory of the session");
@@ -121,7 +126,7 @@ async fn outcome(stage: &mut Stage, outcome: Value) -> Step {
         stage.fail("V2-23", format!("{outcome} was taken for an approval"));
         return Ok(());
     }
-    // What a real approval does shows that the odd one did nothing.
+    // A real approval shows that the prompt changes files at all.
     stage.services.answer_with("session/request_permission", |params| {
         let options = params["options"].as_array().into_iter().flatten();
         let allows = |option: &&Value| option["kind"].as_str().is_some_and(|kind| kind.starts_with("allow"));
@@ -138,6 +143,21 @@ async fn outcome(stage: &mut Stage, outcome: Value) -> Step {
     }
 }
 
+/// A watcher sees a tool call that ends before the answer, the disk shows one that acts.
+// PERM-13
+async fn waits(stage: &mut Stage) -> Step {
+    let before = files(stage.cwd());
+    let asking = asking(stage).await?;
+    // Gives an agent that does not wait the time to act.
+    stage.quiet(MOMENT).await?;
+    ping(stage).await?;
+    let kept = files(stage.cwd()) == before;
+    stage.check("PERM-13", kept, "a file was changed before the permission was given");
+    asking.answer(stage, json!({ "outcome": "cancelled" })).await?;
+    idle(stage, &asking.prompt).await?;
+    Ok(())
+}
+
 async fn odd_code(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     stage.services.answer_with("session/request_permission", |_| Reply::Error(-31_999, "odd".to_owned()));
@@ -147,17 +167,7 @@ async fn odd_code(stage: &mut Stage) -> Step {
         ended?.ok();
         return unseen("the agent asked for no permission");
     }
-    match ended {
-        Ok(_) => stage.pass("RPC-16"),
-        Err(Stop::PeerGone) => {
-            stage.fail("RPC-16", "the agent ended when its request was refused with -31999")
-        }
-        Err(Stop::Deadline(_)) => {
-            stage.fail("RPC-16", "the turn does not end after a request was refused with -31999")
-        }
-        Err(stop) => return Err(stop),
-    }
-    Ok(())
+    odd_code_ended(stage, ended)
 }
 
 /// Watchers judge the updates of the work.
@@ -167,7 +177,8 @@ async fn work(stage: &mut Stage, kind: PromptKind) -> Step {
     ping(stage).await
 }
 
-/// V2-31: a tool call or terminal that says that it can be cancelled.
+/// A tool call or terminal that says that it can be cancelled.
+// V2-31
 async fn cancel_tool(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let mark = stage.mark();

@@ -69,7 +69,8 @@ impl Running {
     }
 }
 
-/// TERM-14: one string with blanks and no arguments is most likely meant for a shell.
+/// One string with blanks and no arguments is most likely meant for a shell.
+// TERM-14
 fn prepared(command: &str, args: &[String]) -> Command {
     if args.is_empty() && command.contains(char::is_whitespace) && !Path::new(command).exists() {
         return Command::new("sh").arg("-c").arg(command);

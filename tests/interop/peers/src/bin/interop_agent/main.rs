@@ -1,6 +1,8 @@
 //! The agent that `cargo xtask interop` puts before the official clients. What each prompt does is written in
 //! `tests/interop/README.md`; the agents there, on the official SDKs, do the same.
 
+#![allow(clippy::print_stdout, reason = "a server that prints its port")]
+
 mod own_work;
 
 use std::path::PathBuf;
@@ -11,6 +13,7 @@ use attache::agent::{
     Agent, AgentSession, Auth, BackgroundTool, Choice, OpenRequest, OpenedSession, OptionValue,
     SessionHandle, Turn,
 };
+use attache::http::server::{Options, Server};
 use attache::wire::v1::{
     AuthMethod, AuthMethodAgent, AuthMethodId, AvailableCommand, ContentChunk, Cost, ElicitationSchema,
     EmbeddedResourceResource, ListSessionsRequest, ListSessionsResponse, McpServer, PermissionOption,
@@ -18,46 +21,12 @@ use attache::wire::v1::{
     SessionConfigSelectOption, SessionInfo, SessionInfoUpdate, SessionMode, SessionModeId, SessionModeState,
     SessionUpdate, Terminal, ToolCallContent, ToolKind, UnstructuredCommandInput,
 };
-use attache::{
-    ContentBlock, Error, Json, Link, Notification, Patch, Prompt, Request, Result, SessionId, StopReason,
-};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use attache::{ContentBlock, Error, Link, Patch, Prompt, Result, SessionId, StopReason};
+use attache_interop_peers::extensions;
 use serde_json::json;
 use tokio::sync::Barrier;
 
 const PAGE: usize = 5;
-
-/// Extension messages whose params are any JSON.
-macro_rules! extensions {
-    ($($name:ident $method:literal $kind:ident),+ $(,)?) => {$(
-        struct $name(Json);
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                self.0.serialize(serializer)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Json::deserialize(deserializer).map($name)
-            }
-        }
-
-        extensions!(@$kind $name $method);
-    )+};
-    (@request $name:ident $method:literal) => {
-        impl Request for $name {
-            const METHOD: &'static str = $method;
-            type Response = serde_json::Value;
-        }
-    };
-    (@notification $name:ident $method:literal) => {
-        impl Notification for $name {
-            const METHOD: &'static str = $method;
-        }
-    };
-}
 
 extensions! {
     Echo "_interop/echo" request,
@@ -459,11 +428,13 @@ async fn replay(session: &SessionHandle, history: Vec<(String, String)>) -> Resu
     Ok(())
 }
 
+/// Serves stdin and stdout, with `--v1` clients of version 1 only, or with `--http` WebSocket and Streamable HTTP on a port, which
+/// it prints.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let house = Arc::new(House { kept: Mutex::default(), notes: Mutex::default(), meeting: Barrier::new(2) });
     let [new, load, resume, fork, list, delete, note, notes] = std::array::from_fn(|_| Arc::clone(&house));
-    Agent::new(move |request: OpenRequest| {
+    let agent = Agent::new(move |request: OpenRequest| {
         let house = Arc::clone(&new);
         async move {
             house.keep(&request, Vec::new());
@@ -512,8 +483,16 @@ async fn main() -> Result<()> {
     .on_request(move |Notes(_), _| {
         let count = *lock(&notes.notes);
         async move { Ok(json!({"count": count})) }
-    })
-    .protocol_v2()
-    .serve(Link::stdio())
-    .await
+    });
+    let flag = std::env::args().nth(1);
+    if flag.as_deref() == Some("--v1") {
+        return agent.serve(Link::stdio()).await;
+    }
+    let agent = agent.protocol_v2();
+    if flag.as_deref() != Some("--http") {
+        return agent.serve(Link::stdio()).await;
+    }
+    let server = Server::bind("127.0.0.1:0", Options::default()).await?;
+    println!("{}", server.local_addr().port());
+    agent.serve_clients(server).await
 }

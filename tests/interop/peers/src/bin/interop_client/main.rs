@@ -1,4 +1,4 @@
-//! The client that `cargo xtask interop` puts before the official agents: `interop_client [--skip a,b] -- AGENT ARGS…`.
+//! The client that `cargo xtask interop` puts before the official agents: `interop_client [--skip a,b] -- AGENT ARGS…|URL`.
 //!
 //! It runs the scenarios of `tests/interop/scenarios.json` and prints what it saw, one JSON line per observation. The
 //! clients in `tests/interop`, on the official SDKs, do the same.
@@ -6,48 +6,18 @@
 #![allow(clippy::print_stdout, reason = "a program that prints what it saw")]
 
 mod brief;
+mod reconnect;
 mod scenarios;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache::client::Client;
-use attache::{Command, Error, Json, Link, Notification, Request, Result};
-use attache_interop_peers::host;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use attache::http::client::Backoff;
+use attache::http::client::remote::{Options, Transport, connect};
+use attache::{Command, Error, Link, Result};
+use attache_interop_peers::{extensions, host};
 use serde_json::{Value, json};
-
-/// Extension messages whose params are any JSON.
-macro_rules! extensions {
-    ($($name:ident $method:literal $kind:ident),+ $(,)?) => {$(
-        pub(crate) struct $name(pub(crate) Json);
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                self.0.serialize(serializer)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Json::deserialize(deserializer).map($name)
-            }
-        }
-
-        extensions!(@$kind $name $method);
-    )+};
-    (@request $name:ident $method:literal) => {
-        impl Request for $name {
-            const METHOD: &'static str = $method;
-            type Response = Value;
-        }
-    };
-    (@notification $name:ident $method:literal) => {
-        impl Notification for $name {
-            const METHOD: &'static str = $method;
-        }
-    };
-}
 
 extensions! {
     Echo "_interop/echo" request,
@@ -64,6 +34,19 @@ async fn reverse(request: Reverse) -> Result<Value> {
     let params: Value = request.0.parse()?;
     let text = params["text"].as_str().unwrap_or_default();
     Ok(json!({"text": text.chars().rev().collect::<String>()}))
+}
+
+/// Starts a program, or connects to a URL. `http` and `https` mean Streamable HTTP here, as for the other clients.
+async fn open(program: &str, rest: &[String]) -> Result<Link> {
+    if !program.contains("://") {
+        return Ok(Link::command(Command::new(program).args(rest))?);
+    }
+    let options = Options { reconnect: Backoff::RECONNECT, ..Options::default() };
+    if program.starts_with("http") {
+        let origin = program.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        options.transports.insert(origin, Transport::StreamableHttp);
+    }
+    Ok(connect(program, &options).await?)
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -91,7 +74,7 @@ async fn main() -> Result<()> {
             let params: Value = ping.0.parse().unwrap_or_default();
             host::lock(&heard).push(format!("ping:{}", params["n"]));
         })
-        .connect(Link::command(Command::new(program).args(rest))?)
+        .connect(open(program, rest).await?)
         .await?;
 
     let scenarios = scenarios::Scenarios::new(agent.clone(), terminals, pings)?;

@@ -13,7 +13,7 @@ use attache::{Error, Meta, Prompt, Result, SessionId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Echo, Note, Notes, Nothing, NothingAtAll, NothingToTell, brief};
+use crate::{Echo, Note, Notes, Nothing, NothingAtAll, NothingToTell, brief, reconnect};
 use attache_interop_peers::host::{Processes, lock};
 
 pub(crate) const NAMES: &[&str] = &[
@@ -48,6 +48,7 @@ pub(crate) const NAMES: &[&str] = &[
     "meta",
     "errors",
     "cancel_request",
+    "reconnect",
     "logout",
 ];
 
@@ -74,16 +75,16 @@ enum Answer {
 }
 
 /// What a turn showed.
-struct Seen {
+pub(crate) struct Seen {
     stop: String,
     events: Vec<String>,
     text: String,
 }
 
-struct See<'a>(&'a str);
+pub(crate) struct See<'a>(&'a str);
 
 impl See<'_> {
-    fn see(&self, check: &str, got: impl Serialize) {
+    pub(crate) fn see(&self, check: &str, got: impl Serialize) {
         println!("{}", json!({"scenario": self.0, "check": check, "got": got}));
     }
 }
@@ -131,7 +132,7 @@ fn answer(event: Event, how: Answer, control: &SessionControl) -> Result<()> {
     Ok(())
 }
 
-async fn turn(session: &mut Session, prompt: impl Into<Prompt>) -> Result<Seen> {
+pub(crate) async fn turn(session: &mut Session, prompt: impl Into<Prompt>) -> Result<Seen> {
     turn_with(session, prompt, Answer::default()).await
 }
 
@@ -151,7 +152,7 @@ async fn turn_with(session: &mut Session, prompt: impl Into<Prompt>, how: Answer
     Ok(Seen { stop, events, text })
 }
 
-async fn said(session: &mut Session, prompt: impl Into<Prompt>) -> Result<String> {
+pub(crate) async fn said(session: &mut Session, prompt: impl Into<Prompt>) -> Result<String> {
     Ok(turn(session, prompt).await?.text)
 }
 
@@ -265,6 +266,7 @@ impl Scenarios {
                 out.see("callback", said(&mut self.fresh().await?, "callback-unknown").await?);
             }
             "extension" => self.extension(out).await?,
+            "reconnect" => reconnect::run(&mut self.fresh().await?, out).await?,
             "big" => {
                 let mut session = self.fresh().await?;
                 out.see("to_agent", said(&mut session, format!("size {}", "x".repeat(5_000_000))).await?);
@@ -509,8 +511,12 @@ impl Scenarios {
         out.see("decline", turn_with(&mut session, "elicit", Answer::Decline).await?.text);
         out.see("cancel", turn_with(&mut session, "elicit", Answer::Drop).await?.text);
         let events = turn_with(&mut session, "elicit-url", Answer::Agree).await?.events;
-        let (complete, url): (Vec<String>, Vec<String>) =
-            events.into_iter().partition(|event| event.starts_with("elicitation_complete:"));
+        let is_complete = |event: &String| event.starts_with("elicitation_complete:");
+        let (mut complete, url): (Vec<String>, Vec<String>) = events.into_iter().partition(is_complete);
+        // It belongs to the connection, whose stream over HTTP has no order with that of the session.
+        while complete.is_empty() {
+            complete.extend(brief::event(&session.next_update().await?)?.filter(is_complete));
+        }
         out.see("url", url);
         out.see("complete", complete);
         Ok(())
@@ -525,7 +531,7 @@ impl Scenarios {
             answer = call => return answer.map(drop),
             tick = session.next_update() => drop(tick?),
         }
-        // Nobody tells this side when the prompt has ended: until then a second one may be refused, and what was under way
+        // This side is not notified when the prompt has ended: until then a second one may be refused, and what was under way
         // may still come.
         let mut next = turn(&mut session, "say again").await;
         while matches!(next, Err(Error::Refused(_))) {

@@ -3,7 +3,7 @@
 //! A neovim on the path is used if it is new enough. Else it is Debian's, of a suite that is newer than most machines: its
 //! packages, and everything they need down to the C library, are unpacked into the cache, and it is started with that
 //! library's own loader. Nothing of the system is changed. Plenary, which CodeCompanion stands on, comes with it.
-//! CodeCompanion is in no registry: it is a checkout that somebody names, or else one that is made here.
+//! CodeCompanion is in no registry: a checkout is named, or made here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ fn settings(dir: &Path, mirror: &str) -> Result<PathBuf, String> {
             ("Dir::State::status", at("status")),
             ("Dir::Cache", at("cache")),
             ("Acquire::Languages", "none".to_owned()),
-            // Whose cache this is need not be somebody whom apt's own user may visit.
+            // apt's own user may not be able to read this user's cache.
             ("APT::Sandbox::User", "root".to_owned()),
         ];
         let text: String = options.iter().map(|(name, value)| format!("{name} \"{value}\";\n")).collect();
