@@ -124,7 +124,7 @@ mod unix {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use crate::sys::stdio::{receive, send};
+    use crate::sys::stdio::{grow_pipe, receive, send};
     use std::fs::File;
     use std::io;
     use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -134,8 +134,16 @@ mod linux {
     use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
     use tokio::net::unix::pipe;
 
-    pub(super) fn reopen_reader(file: &File) -> io::Result<pipe::Receiver> {
-        pipe::OpenOptions::new().open_receiver(path(file))
+    /// A read of nearly all that a pipe of the usual size holds.
+    const FULL_READ: usize = 60 << 10;
+    /// After this many full reads in a row the pipe gets larger.
+    const FULL_READS: u8 = 4;
+    /// The size of the pipe then: what the system allows everybody.
+    const LARGE_PIPE: usize = 1 << 20;
+
+    pub(super) fn reopen_reader(file: &File) -> io::Result<PipeReader> {
+        let inner = pipe::OpenOptions::new().open_receiver(path(file))?;
+        Ok(PipeReader { inner, full_reads: 0 })
     }
 
     pub(super) fn reopen_writer(file: &File) -> io::Result<pipe::Sender> {
@@ -144,6 +152,34 @@ mod linux {
 
     fn path(file: &File) -> String {
         format!("/proc/self/fd/{}", file.as_raw_fd())
+    }
+
+    /// A pipe that gets larger when large messages arrive: each full pipe costs the sender and the receiver a wake-up.
+    ///
+    /// Pipes for small messages keep their size, because all pipes of a user share a limit.
+    pub(super) struct PipeReader {
+        inner: pipe::Receiver,
+        /// The number of full reads in a row; `FULL_READS` once the pipe was made larger.
+        full_reads: u8,
+    }
+
+    impl AsyncRead for PipeReader {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let before = buffer.filled().len();
+            ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
+            if self.full_reads < FULL_READS {
+                let is_full = buffer.filled().len() - before >= FULL_READ;
+                self.full_reads = if is_full { self.full_reads + 1 } else { 0 };
+                if self.full_reads == FULL_READS {
+                    grow_pipe(self.inner.as_fd(), LARGE_PIPE);
+                }
+            }
+            Poll::Ready(Ok(()))
+        }
     }
 
     /// A socket whose file description is shared with others and stays in the mode they gave it.
@@ -218,6 +254,42 @@ mod linux {
         fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
             // The end of the process closes it for the peer; until then others may share it.
             Poll::Ready(Ok(()))
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::{FULL_READS, LARGE_PIPE, reopen_reader};
+        use crate::sys::stdio::pipe_size;
+        use std::fs::File;
+        use std::io::Write;
+        use std::os::fd::{AsFd, OwnedFd};
+        use tokio::io::AsyncReadExt;
+
+        /// Sends `bytes` in pieces through a pipe. Returns what arrived and the size of the pipe.
+        async fn send(bytes: &[u8], piece: usize) -> (Vec<u8>, usize) {
+            let (reader, mut writer) = std::io::pipe().unwrap();
+            let mut pipe = reopen_reader(&File::from(OwnedFd::from(reader))).unwrap();
+            let mut received = vec![0; bytes.len()];
+            for (sent, into) in bytes.chunks(piece).zip(received.chunks_mut(piece)) {
+                writer.write_all(sent).unwrap();
+                pipe.read_exact(into).await.unwrap();
+            }
+            (received, pipe_size(pipe.inner.as_fd()).unwrap())
+        }
+
+        #[tokio::test]
+        async fn a_pipe_grows_for_large_messages_only() {
+            let bytes: Vec<u8> = (0..8 << 16).map(|at: u32| at as u8).collect();
+            let (received, small) = send(&bytes, 1000).await;
+            assert_eq!(received, bytes);
+            let (received, large) = send(&bytes, small).await;
+            assert_eq!(received, bytes);
+            let allowed = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap();
+            let allowed: usize = allowed.trim().parse().unwrap();
+            assert!(bytes.len() / small >= usize::from(FULL_READS));
+            assert_eq!(large, if allowed >= LARGE_PIPE { LARGE_PIPE } else { small });
+            assert!(small < LARGE_PIPE);
         }
     }
 }

@@ -16,6 +16,22 @@ pub(crate) fn redirect(number: RawFd, target: BorrowedFd<'_>) -> io::Result<()> 
     }
 }
 
+/// Asks the system for a pipe of `bytes`. It may refuse, and the pipe then keeps its size.
+#[cfg(target_os = "linux")]
+pub(crate) fn grow_pipe(pipe: BorrowedFd<'_>, bytes: usize) {
+    let Ok(bytes) = libc::c_int::try_from(bytes) else { return };
+    // SAFETY: this command of `fcntl` takes a number and touches no memory of ours. `pipe` is open while borrowed.
+    unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
+}
+
+/// Returns how many bytes a pipe holds.
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) fn pipe_size(pipe: BorrowedFd<'_>) -> io::Result<usize> {
+    // SAFETY: as in `grow_pipe`.
+    let size = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_GETPIPE_SZ) };
+    usize::try_from(size).map_err(|_| io::Error::last_os_error())
+}
+
 /// Receives without waiting, whatever the mode of the socket: the flag belongs to this call and not to the file description,
 /// which other processes may share.
 #[cfg(target_os = "linux")]
