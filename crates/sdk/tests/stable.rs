@@ -11,7 +11,7 @@ use attache::agent::{Agent, AgentSession, Turn};
 use attache::client::{Client, Event, SessionEvent};
 use attache::wire::v1::AuthMethod;
 use attache::{Prompt, Result, StopReason};
-use script::Script;
+use script::{Script, UNSTABLE_SERVICES};
 use serde_json::json;
 
 struct Echo;
@@ -48,21 +48,9 @@ async fn an_agent_does_not_know_unstable_methods() {
     let capabilities = client.result("1").await["agentCapabilities"].clone();
     let session = capabilities["sessionCapabilities"].as_object().unwrap();
     assert_eq!(session.keys().collect::<Vec<_>>(), ["close", "list"], "{capabilities}");
-    for method in [
-        "session/fork",
-        "session/archive",
-        "session/unarchive",
-        "session/set_title",
-        "session/status",
-        "session/set_model",
-        "auth/status",
-        "providers/list",
-        "providers/set",
-        "providers/disable",
-        "nes/start",
-        "nes/suggest",
-        "nes/close",
-    ] {
+    let sessions = ["fork", "archive", "unarchive", "set_title", "status", "set_model"];
+    let sessions = sessions.map(|method| format!("session/{method}"));
+    for method in sessions.iter().map(String::as_str).chain(UNSTABLE_SERVICES) {
         client.request("m", method, json!({"sessionId": "s"})).await;
         client.error("m", -32601).await;
     }

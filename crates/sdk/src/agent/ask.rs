@@ -285,9 +285,8 @@ pub struct Forms(Origin);
 
 impl Forms {
     /// Names the tool call that needs the answer.
-    pub fn about(mut self, tool: &Tool) -> Self {
-        self.0.tool = Some(tool.id().clone());
-        self
+    pub fn about(self, tool: &Tool) -> Self {
+        Forms(self.0.about(tool))
     }
 
     /// Asks and waits. The user may decline; check the values again.
@@ -319,9 +318,8 @@ pub struct Links(Origin);
 
 impl Links {
     /// Names the tool call that needs it.
-    pub fn about(mut self, tool: &Tool) -> Self {
-        self.0.tool = Some(tool.id().clone());
-        self
+    pub fn about(self, tool: &Tool) -> Self {
+        Links(self.0.about(tool))
     }
 
     /// Asks and waits for consent, which is not completion yet. The id is unique among the open questions of the agent.
@@ -352,6 +350,10 @@ struct Origin {
 impl Origin {
     fn new(turn: &Turn<'_>) -> Self {
         Origin { turn: turn.detach(), tool: None }
+    }
+
+    fn about(self, tool: &Tool) -> Self {
+        Origin { tool: Some(tool.id().clone()), ..self }
     }
 
     // ELIC-05: the session, and the tool call if there is one.

@@ -12,7 +12,20 @@ use attache::{Error, Prompt, Result, StopReason};
 use serde_json::{Value, json};
 
 use crate::agent_rig::{Rig, agent, echo, new};
-use crate::script::Script;
+use crate::script::{Script, UNSTABLE_SERVICES};
+
+/// Methods for sessions that exist already.
+const SAVED_SESSIONS: [&str; 9] = [
+    "session/load",
+    "session/resume",
+    "session/fork",
+    "session/list",
+    "session/delete",
+    "session/archive",
+    "session/unarchive",
+    "session/set_title",
+    "session/status",
+];
 
 #[tokio::test(start_paused = true)]
 async fn the_whole_hello() {
@@ -181,31 +194,8 @@ async fn installed_services_are_advertised() {
 async fn services_that_are_not_installed_are_not_served() {
     // shows SESS-09, RPC-12, MODEL-03, PROV-01, NES-01: whatever the params are
     let mut rig = Rig::open(echo(), json!({})).await;
-    let methods = [
-        "session/load",
-        "session/resume",
-        "session/fork",
-        "session/list",
-        "session/delete",
-        "session/archive",
-        "session/unarchive",
-        "session/set_title",
-        "session/status",
-        "authenticate",
-        "logout",
-        "auth/status",
-        "providers/list",
-        "providers/set",
-        "providers/disable",
-        "nes/start",
-        "nes/suggest",
-        "nes/close",
-        "mcp/connect",
-        "mcp/message",
-        "no/such",
-        "$/such",
-    ];
-    for method in methods {
+    let others = ["authenticate", "logout", "mcp/connect", "mcp/message", "no/such", "$/such"];
+    for method in SAVED_SESSIONS.into_iter().chain(UNSTABLE_SERVICES).chain(others) {
         rig.expect_error(method, json!({"sessionId": "s1", "cwd": "/", "mcpServers": []}), -32601).await;
         rig.expect_error(method, json!({}), -32601).await;
     }
@@ -265,19 +255,7 @@ async fn no_session_before_the_login() {
     let login = Login::default();
     let mut rig = Rig::initialized(guarded(&login), json!({})).await;
     let all = json!({"sessionId": "x", "cwd": "/", "mcpServers": [], "title": "t"});
-    let gated = [
-        "session/new",
-        "session/load",
-        "session/resume",
-        "session/fork",
-        "session/list",
-        "session/delete",
-        "session/archive",
-        "session/unarchive",
-        "session/set_title",
-        "session/status",
-    ];
-    for method in gated {
+    for method in SAVED_SESSIONS.into_iter().chain(["session/new"]) {
         rig.expect_error(method, all.clone(), -32000).await;
     }
     assert_eq!(rig.call("a", "auth/status", json!({})).await, json!({"state": "unauthenticated"}));

@@ -13,6 +13,17 @@ pub(crate) struct Script {
     writer: FrameWriter,
 }
 
+/// Methods of services that an agent has only if they are installed, and only with the feature `unstable`.
+pub(crate) const UNSTABLE_SERVICES: [&str; 7] = [
+    "auth/status",
+    "providers/list",
+    "providers/set",
+    "providers/disable",
+    "nes/start",
+    "nes/suggest",
+    "nes/close",
+];
+
 /// Longer than any deadline of the SDK; with a paused clock it costs nothing.
 const PATIENCE: Duration = Duration::from_secs(3600);
 

@@ -1,6 +1,9 @@
 //! Requests that change a config option. Its values and options differ between the versions.
 
-use super::{SessionConfigId, SessionConfigOptionValue, SessionId, SetSessionConfigOptionResponse};
+use super::{
+    SessionConfigId, SessionConfigOptionValue, SessionConfigValueId, SessionId,
+    SetSessionConfigOptionResponse,
+};
 use crate::shape::*;
 
 flattened! {
@@ -22,6 +25,12 @@ flattened! {
 impl From<bool> for SessionConfigOptionValue {
     fn from(value: bool) -> Self {
         SessionConfigOptionValue::Boolean(value)
+    }
+}
+
+impl From<&str> for SessionConfigOptionValue {
+    fn from(value: &str) -> Self {
+        SessionConfigValueId::from(value).into()
     }
 }
 

@@ -24,6 +24,6 @@ pub(crate) use flattened::{Flat, flattened};
 pub(crate) use members::Members;
 pub(crate) use modes::*;
 pub(crate) use object::{FromMap, ToMap, empty_objects, object};
-pub(crate) use tagged::tagged;
+pub(crate) use tagged::{from_payloads, tagged};
 pub(crate) use text::{closed_enum, ids, open_enum};
 pub(crate) use transparent::transparent;

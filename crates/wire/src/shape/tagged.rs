@@ -325,4 +325,15 @@ macro_rules! from_variants {
     ([no_from] $($rest:tt)*) => {};
 }
 
-pub(crate) use {from_variants, tagged};
+/// Converts payloads to a union whose variants are named like them.
+macro_rules! from_payloads {
+    ($union:ident: $($payload:ident $(($boxed:ident))?),+ $(,)?) => {
+        $(impl From<$payload> for $union {
+            fn from(payload: $payload) -> Self {
+                $union::$payload($($boxed::new)?(payload))
+            }
+        })+
+    };
+}
+
+pub(crate) use {from_payloads, from_variants, tagged};

@@ -13,6 +13,8 @@ use crate::{Json, Meta};
 
 #[path = "../both/elicitation.rs"]
 mod both;
+#[path = "../both/elicitation_value.rs"]
+mod value;
 pub use both::*;
 
 object! {
@@ -204,26 +206,6 @@ pub enum ElicitationContentValue {
     /// The chosen values of a multiple choice.
     StringArray(Vec<String>),
 }
-
-/// Converts payloads to variants.
-macro_rules! values_from {
-    ($($variant:ident($ty:ty)),+) => {
-        $(impl From<$ty> for ElicitationContentValue {
-            fn from(value: $ty) -> Self {
-                ElicitationContentValue::$variant(value.into())
-            }
-        })+
-    };
-}
-
-values_from!(
-    String(String),
-    String(&str),
-    Integer(i64),
-    Number(f64),
-    Boolean(bool),
-    StringArray(Vec<String>)
-);
 
 impl Serialize for ElicitationContentValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

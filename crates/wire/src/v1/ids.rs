@@ -7,6 +7,9 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::shape::*;
 
+#[path = "../both/request_id.rs"]
+mod request_id;
+
 ids! {
     /// Id of a session, assigned by the agent.
     SessionId,
@@ -53,24 +56,6 @@ impl fmt::Display for RequestId {
             RequestId::Number(number) => number.fmt(f),
             RequestId::Str(text) => f.write_str(text),
         }
-    }
-}
-
-impl From<i64> for RequestId {
-    fn from(number: i64) -> Self {
-        RequestId::Number(number)
-    }
-}
-
-impl From<&str> for RequestId {
-    fn from(text: &str) -> Self {
-        RequestId::Str(text.to_owned())
-    }
-}
-
-impl From<String> for RequestId {
-    fn from(text: String) -> Self {
-        RequestId::Str(text)
     }
 }
 

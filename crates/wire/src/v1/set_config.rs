@@ -26,12 +26,6 @@ impl From<SessionConfigValueId> for SessionConfigOptionValue {
     }
 }
 
-impl From<&str> for SessionConfigOptionValue {
-    fn from(value: &str) -> Self {
-        SessionConfigOptionValue::ValueId(value.into())
-    }
-}
-
 impl Flat for SessionConfigOptionValue {
     fn take<E: Error>(members: &mut Members<'_>) -> Result<Self, E> {
         let kind: Option<String> = members.take::<LenientText, _, E>("type")?;

@@ -96,24 +96,16 @@ tagged! {
     other Other
 }
 
-/// Converts payloads to updates. Chunks are left out, because three variants have that type.
-macro_rules! from_payloads {
-    ($($payload:ident $(($boxed:ident))?),+ $(,)?) => {
-        $(impl From<$payload> for SessionUpdate {
-            fn from(payload: $payload) -> Self {
-                SessionUpdate::$payload($($boxed::new)?(payload))
-            }
-        })+
-    };
-}
-
+// Chunks are left out, because three variants have that type.
 from_payloads! {
+    SessionUpdate:
     ToolCall(Box), ToolCallUpdate(Box), Plan, AvailableCommandsUpdate, CurrentModeUpdate, ConfigOptionUpdate,
     SessionInfoUpdate, UsageUpdate, Notice, CompactionUpdate(Box), CompactionSummaryChunk,
 }
 
 #[cfg(feature = "unstable")]
 from_payloads! {
+    SessionUpdate:
     PlanUpdate, PlanRemoved, SubagentUpdate(Box), SessionMessage(Box), SessionMessageChunk,
 }
 

@@ -5,6 +5,9 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::{Json, v1};
 
+#[path = "../both/elicitation_value.rs"]
+mod both;
+
 /// The value of a form field.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -24,26 +27,11 @@ pub enum ElicitationContentValue {
     Other(Json),
 }
 
-/// Converts payloads to variants.
-macro_rules! values_from {
-    ($($variant:ident($ty:ty)),+) => {
-        $(impl From<$ty> for ElicitationContentValue {
-            fn from(value: $ty) -> Self {
-                ElicitationContentValue::$variant(value.into())
-            }
-        })+
-    };
+impl From<Json> for ElicitationContentValue {
+    fn from(json: Json) -> Self {
+        ElicitationContentValue::Other(json)
+    }
 }
-
-values_from!(
-    String(String),
-    String(&str),
-    Integer(i64),
-    Number(f64),
-    Boolean(bool),
-    StringArray(Vec<String>),
-    Other(Json)
-);
 
 impl Serialize for ElicitationContentValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

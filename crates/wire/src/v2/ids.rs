@@ -13,6 +13,9 @@ pub use crate::v1::{
 
 use crate::shape::*;
 
+#[path = "../both/request_id.rs"]
+mod request_id;
+
 ids! {
     /// Id of a terminal, assigned by the agent.
     TerminalId,
@@ -35,24 +38,6 @@ impl fmt::Display for RequestId {
             RequestId::Number(number) => number.fmt(f),
             RequestId::Str(text) => f.write_str(text),
         }
-    }
-}
-
-impl From<i64> for RequestId {
-    fn from(number: i64) -> Self {
-        RequestId::Number(number)
-    }
-}
-
-impl From<&str> for RequestId {
-    fn from(text: &str) -> Self {
-        RequestId::Str(text.to_owned())
-    }
-}
-
-impl From<String> for RequestId {
-    fn from(text: String) -> Self {
-        RequestId::Str(text)
     }
 }
 

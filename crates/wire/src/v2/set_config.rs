@@ -31,12 +31,6 @@ impl From<SessionConfigValueId> for SessionConfigOptionValue {
     }
 }
 
-impl From<&str> for SessionConfigOptionValue {
-    fn from(value: &str) -> Self {
-        SessionConfigOptionValue::Id(value.into())
-    }
-}
-
 impl Tagged for SessionConfigOptionValue {
     const NAME: &'static str = "SessionConfigOptionValue";
     const TAG: &'static str = "type";

@@ -86,18 +86,9 @@ tagged! {
     other Other
 }
 
-/// Converts payloads to updates. Chunks are left out, because three variants have that type.
-macro_rules! from_payloads {
-    ($($payload:ident $(($boxed:ident))?),+ $(,)?) => {
-        $(impl From<$payload> for SessionUpdate {
-            fn from(payload: $payload) -> Self {
-                SessionUpdate::$payload($($boxed::new)?(payload))
-            }
-        })+
-    };
-}
-
+// Chunks are left out, because three variants have that type.
 from_payloads! {
+    SessionUpdate:
     UserMessage, AgentMessage, AgentThought, StateUpdate(Box), ToolCallContentChunk(Box), ToolCallUpdate(Box),
     TerminalUpdate(Box), TerminalOutputChunk, PlanUpdate, AvailableCommandsUpdate, ConfigOptionUpdate,
     SessionInfoUpdate, UsageUpdate, Notice, CompactionUpdate(Box), CompactionSummaryChunk,
@@ -105,6 +96,7 @@ from_payloads! {
 
 #[cfg(feature = "unstable")]
 from_payloads! {
+    SessionUpdate:
     PlanRemoved, SubagentUpdate(Box), SessionMessage(Box), SessionMessageChunk,
 }
 
