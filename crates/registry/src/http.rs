@@ -76,7 +76,11 @@ impl Downloader {
         for _ in 0..=MAX_REDIRECTS {
             let mut request = Request { headers: headers.clone(), ..Request::get(&url) };
             request.headers.extend(authorization.take());
-            let response = self.wait(self.client.send(request)).map_err(|error| no_response(&url, &error))?;
+            let response = self.wait(self.client.send(request)).map_err(|error| {
+                tracing::debug!(server = server(&url), kind = ?error.kind(), "no response");
+                no_response(&url, &error)
+            })?;
+            tracing::debug!(server = server(&url), status = response.status, "response");
             let location = match response.status {
                 301 | 302 | 303 | 307 | 308 => response.header("location"),
                 _ => None,
@@ -154,6 +158,7 @@ impl Downloader {
         };
         let length = response.header("content-length").and_then(|length| length.parse::<u64>().ok());
         let length = length.map(|length| length + start);
+        tracing::debug!(name, start, total = length, "download started");
         on_event(Event::DownloadStarted { name, total: length });
         on_event(Event::Downloaded(start));
         let interrupted = |what: &dyn std::fmt::Display| {
@@ -163,7 +168,11 @@ impl Downloader {
         let next = || self.wait(response.body.chunk()).map_err(io::Error::from);
         let received = copy(next, into, start, |count| on_event(Event::Downloaded(count)));
         on_event(Event::DownloadEnded);
-        let (sum, received) = received.map_err(|error| interrupted(&error))?;
+        let (sum, received) = received.map_err(|error| {
+            tracing::debug!(name, %error, "download interrupted");
+            interrupted(&error)
+        })?;
+        tracing::debug!(name, received, "download ended");
         if length.is_some_and(|length| length != received) {
             return Err(interrupted(&"the download ended early"));
         }
@@ -283,6 +292,14 @@ pub(crate) fn sha256_of(path: &Path) -> io::Result<String> {
     }
 }
 
+/// Returns host and port of an address; empty for a path. Logs show no more of it: the rest may hold a password or a token.
+pub(crate) fn server(url: &str) -> &str {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // A user name before an @ is not the host.
+    authority.rsplit('@').next().unwrap_or_default()
+}
+
 /// Returns a short file name for an address.
 pub(crate) fn short_name(text: &str) -> String {
     let digest = ring::digest::digest(&SHA256, text.as_bytes());
@@ -291,4 +308,22 @@ pub(crate) fn short_name(text: &str) -> String {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_name_the_server_alone() {
+        for (url, expected) in [
+            ("https://user:key@example.com:8443/r.json?token=t", "example.com:8443"),
+            ("https://example.com", "example.com"),
+            ("https://example.com?token=a@b", "example.com"),
+            ("http://[::1]:8/x", "[::1]:8"),
+            ("/srv/registry.json", ""),
+        ] {
+            assert_eq!(server(url), expected, "{url}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use crate::format::{self, Entry};
-use crate::http::{Downloader, IndexResponse, short_name};
+use crate::http::{Downloader, IndexResponse, server, short_name};
 use crate::lock::replace;
 use crate::{Event, OnEvent, Options, Registry};
 
@@ -89,13 +89,16 @@ impl Registry {
 
     fn load(&self, source: &Source, on_event: OnEvent<'_>) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
+        let mut skipped = 0;
         for text in self.texts(source, on_event)? {
             let (valid, invalid) = format::read(&text).context(&source.location)?;
             entries.extend(valid);
+            skipped += invalid.len();
             for entry in invalid {
                 on_event(Event::InvalidEntry(format!("{}: {entry}", source.location)));
             }
         }
+        tracing::debug!(server = server(&source.location), agents = entries.len(), skipped, "index read");
         Ok(entries)
     }
 
@@ -138,6 +141,7 @@ impl Registry {
         if let Some(text) = &text
             && (options.offline || (age < options.max_age && !options.refresh))
         {
+            tracing::debug!(server = server(url), age = age.as_secs(), "the copy of the index is used");
             return Ok(text.clone());
         }
         if options.offline {
@@ -158,6 +162,11 @@ impl Registry {
             }
             Err(failed) => match text.filter(|_| failed.transient) {
                 Some(text) => {
+                    tracing::warn!(
+                        server = server(url),
+                        age = age.as_secs(),
+                        "the index cannot be fetched; its copy is used"
+                    );
                     let hours = age.as_secs() / 3600;
                     on_event(Event::Warning(format!(
                         "{}; using the copy of {hours} hours ago",
@@ -256,9 +265,7 @@ fn origin(url: &str) -> Option<&str> {
 
 /// Returns whether an address is on this machine, where no network is in between.
 fn is_loopback(url: &str) -> bool {
-    let host = origin(url).and_then(|origin| origin.split_once("://")).map_or("", |(_, host)| host);
-    // A user name before an @ is not the host.
-    let host = host.rsplit('@').next().unwrap_or_default();
+    let host = server(url);
     let host = match host.strip_prefix('[') {
         Some(v6) => v6.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),

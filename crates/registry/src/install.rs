@@ -95,7 +95,12 @@ impl Registry {
         if committed.is_err() {
             let _ = fs::remove_dir_all(&staging);
         }
-        committed.map_err(|error| error.context(format_args!("{} {}", entry.id, entry.version)))?;
+        let (id, version, method) = (&entry.id, &entry.version, distribution.method.name());
+        committed.map_err(|error| {
+            tracing::debug!(id, version, method, "agent not installed");
+            error.context(format_args!("{id} {version}"))
+        })?;
+        tracing::info!(id, version, method, verified = agent.verified, "agent installed");
         // The archive of the previous version is of no use any more.
         if let Some(before) = before.filter(|before| before.from != agent.from) {
             forget_archive(&self.cache, &before);
@@ -121,6 +126,11 @@ impl Registry {
         let archive = archive_path(&self.cache, &distribution.from);
         let (file, sha256) = self.fetch_archive(found, distribution, &archive, on_event)?;
         verify(distribution, before, &found.entry.version, &sha256).inspect_err(|_| {
+            tracing::warn!(
+                id = agent.id,
+                version = agent.version,
+                "the checksum of the archive does not match"
+            );
             let _ = fs::remove_file(&archive);
         })?;
         let _ = fs::remove_dir_all(staging);
@@ -153,6 +163,7 @@ impl Registry {
         if let Ok(sha256) = sha256_of(archive)
             && (distribution.sha256.as_ref() == Some(&sha256) || self.options.offline)
         {
+            tracing::debug!(id = found.entry.id, "the archive is in the cache");
             return Ok((archive.to_owned(), sha256));
         }
         if self.options.offline {

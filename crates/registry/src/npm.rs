@@ -34,6 +34,7 @@ pub(crate) fn preinstall(
         .stdin(Stdio::null())
         .output()
         .context(npm.display())?;
+    tracing::debug!(id = agent.id, status = %result.status, "npm ended");
     if !result.status.success() {
         let said = String::from_utf8_lossy(&result.stderr);
         let lines: Vec<&str> = said.lines().rev().take(20).collect();

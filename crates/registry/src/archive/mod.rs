@@ -70,7 +70,13 @@ pub(super) fn unpack(file: &Path, kind: ArchiveKind, into: &Path, program: &str)
         ArchiveKind::Zip => zip::unpack(BufReader::new(opened), &mut tree),
         ArchiveKind::Program => bare(opened, &mut tree, program),
     };
-    unpacked.and_then(|()| tree.finish()).map_err(|error| {
+    let unpacked = unpacked.and_then(|()| tree.finish());
+    tracing::debug!(
+        ?kind,
+        error = unpacked.as_ref().err().map(|error| error.kind().to_string()),
+        "archive unpacked"
+    );
+    unpacked.map_err(|error| {
         Error::new(format_args!("the archive cannot be unpacked: {error}"))
             .hint("nothing was installed; the archive may be damaged, or made to do damage")
     })
