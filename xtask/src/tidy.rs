@@ -5,6 +5,7 @@
 mod cycles;
 mod packages;
 mod paths;
+mod rustdoc;
 mod streams;
 
 use std::collections::BTreeSet;
@@ -42,6 +43,7 @@ pub(crate) fn run(_args: &[String]) -> Result<(), String> {
         if path.ends_with(".rs") {
             size(path, &text, &mut problems, &mut warnings);
             banned_code(path, &text, &mut problems);
+            problems.extend(rustdoc::check(path, &text));
             own_streams(path, &text, &mut problems, &mut exceptions);
         }
     }

@@ -1,4 +1,6 @@
-//! `providers/*`: the client configures the providers of models, until this process ends (PROV-11).
+//! `providers/*`: the client configures the providers of models, until this process ends.
+
+// PROV-11
 
 use attache::agent::Providers;
 use attache::wire::v1::{LlmProtocol, ProviderCurrentConfig, ProviderId, ProviderInfo, SetProviderRequest};

@@ -111,7 +111,7 @@ impl Tier {
 /// A rule of the protocol.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Rule {
-    /// The id: `CANCEL-05`.
+    /// The id: a section and a number of two digits.
     #[serde(deserialize_with = "leak")]
     pub id: &'static str,
     /// The roles that the rule binds. Empty for rules of transports and proxies.

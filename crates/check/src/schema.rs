@@ -6,8 +6,10 @@
 //! of these files.
 //!
 //! It reports the first place where a value does not fit, and unknown members. The latter fit the
-//! schema (receivers ignore them), but EXT-02 forbids them. In open unions and enums of version 2 it
-//! also reports values that neither the schema nor an underscore allows (V2-22).
+//! schema (receivers ignore them), but a rule forbids them. In open unions and enums of version 2 it
+//! also reports values that neither the schema nor an underscore allows.
+
+// EXT-02, V2-22
 
 mod validate;
 

@@ -195,8 +195,10 @@ impl Transcript {
         }
     }
 
-    /// TOOL-21 says that an update of an unknown call without a title is ignored. Here it creates a call without a title,
-    /// as in version 2; an owner that wants to ignore it looks for the call first.
+    /// Returns the change that an update of a tool call makes. An update of an unknown call creates one, as in version 2,
+    /// even without a title.
+    // TOOL-21 lets clients ignore an update of an unknown call without a title; an owner that wants to do so looks for
+    // the call first.
     fn tool_update(&self, session: Option<SessionId>, update: ToolCallUpdate) -> Change {
         match self.call_at(session.as_ref(), &update.tool_call_id) {
             Some(at) if at < self.start() && update.status.is_some_and(is_final) => {

@@ -2,8 +2,10 @@
 //!
 //! Files below the session's roots are reached through the client's `fs/*` if it provides them, so
 //! that unsaved text in an editor counts, and else through [`attache_host`]'s jail, which keeps
-//! paths inside the roots. The client would refuse other files (FS-15); they are reached through a
-//! jail of their own, after a permission for exactly that path.
+//! paths inside the roots. The client would refuse other files; they are reached through a jail of
+//! their own, after a permission for exactly that path.
+
+// FS-15
 
 mod commands;
 mod local;

@@ -1,4 +1,6 @@
-//! EXT-10: names in `_meta` that belong to W3C trace context.
+//! Names in `_meta` that belong to W3C trace context.
+
+// EXT-10
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,6 @@
-//! RPC-15: the meaning of error codes.
+//! The meaning of error codes.
+
+// RPC-15
 
 use super::super::{EventLog, Findings, Message, Watcher};
 use crate::Role;

@@ -1,4 +1,6 @@
-//! ROOT-04 and ROOT-05: paths are absolute, lines count from 1.
+//! Paths and line numbers: paths are absolute, lines count from 1.
+
+// ROOT-04, ROOT-05
 
 use serde_json::Value;
 
@@ -77,8 +79,9 @@ fn tool(message: &Message, call: &Value, out: &mut Findings) {
     }
 }
 
-/// Breaks `rule` and ROOT-04 together, for a path that is a string; what is none is a matter of
-/// `rule` alone.
+/// Judges a path. A relative one breaks `rule` and the rule about all paths; a value that is not a
+/// string breaks `rule` alone.
+// ROOT-04
 fn path(message: &Message, path: &Value, rule: &'static str, out: &mut Findings) {
     let Some(text) = path.as_str() else {
         out.fail(rule, message, format!("a path is {path}"));

@@ -1,4 +1,6 @@
-//! TERM-05: terminals are released.
+//! Release of terminals.
+
+// TERM-05
 
 use super::super::{EventLog, Findings, Message, Watcher};
 use crate::Role;

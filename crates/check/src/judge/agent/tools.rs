@@ -8,7 +8,8 @@ use super::super::{EventLog, Findings, Message, Watcher};
 use super::{items, text};
 use crate::{Role, Version};
 
-/// TOOL-02, TOOL-10, TOOL-16, TOOL-20. Their shape is looked at with all others.
+/// Judges ids, order and ends of tool calls. Their shape is judged with all others.
+// TOOL-02, TOOL-10, TOOL-16, TOOL-20
 #[derive(Default)]
 pub(super) struct Tools {
     /// Sessions whose history is or was being replayed: there every id comes a second time.
@@ -101,8 +102,9 @@ impl Tools {
 }
 
 impl Tools {
-    /// TOOL-02 in version 2, where the first update of an id creates its call: a call that has ended
+    /// Judges ids in version 2, where the first update of an id creates its call: a call that has ended
     /// and runs again under another title is another call.
+    // TOOL-02
     fn upserted(&self, message: &Message, log: &EventLog, session: &str, update: &Value, out: &mut Findings) {
         if self.replayed.contains(session) {
             return;

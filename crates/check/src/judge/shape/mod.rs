@@ -1,7 +1,9 @@
 //! The shapes of messages and the names of methods.
 //!
 //! A value that does not fit breaks the rule about its type, by the table of the version, or else
-//! INIT-10: both sides follow the negotiated version.
+//! the one that both sides follow the negotiated version.
+
+// INIT-10
 
 mod v1;
 mod v2;
@@ -24,7 +26,8 @@ struct Dialect {
     rules: &'static [&'static str],
     /// The rule that an unknown method breaks, and why; `None` if it is tolerated.
     unknown_method: fn(&Message, &str) -> Option<(&'static str, String)>,
-    /// The rule that a fault breaks, given the one of `about`; `None` is INIT-10.
+    /// The rule that a fault breaks, given the one of `about`; `None` is the one about the version.
+    // INIT-10
     rule_of: fn(Option<&'static str>, &Fault) -> Option<&'static str>,
     /// Judges more about a value that fits; the flag says whether it has custom members.
     accepted: fn(&Message, &str, &Validated, bool, &mut Findings),

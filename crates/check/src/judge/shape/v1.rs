@@ -83,7 +83,8 @@ const FOREIGN: &[(&str, &str)] = &[
 const OLDER_METHODS: &[&str] = &["session/set_model", "mcp/connect", "mcp/disconnect"];
 const OLDER_FAMILIES: &[&str] = &["nes/", "document/", "proxy/"];
 
-/// Methods of the next version. EXT-05 allows their names, INIT-10 forbids them.
+/// Methods of the next version.
+// EXT-05 allows their names, INIT-10 forbids them.
 const LATER_METHODS: &[&str] = &["auth/login", "auth/logout", "tool_call/cancel", "terminal/cancel"];
 
 /// The rule that a method breaks which version 1 does not have.

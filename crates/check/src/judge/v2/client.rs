@@ -20,7 +20,7 @@ impl Watcher for Calls {
         &["AUTH-16", "V2-03", "V2-06", "V2-30", "V2-39"]
     }
 
-    /// AUTH-16 has another watcher in version 1.
+    // AUTH-16 has another watcher in version 1.
     fn versions(&self) -> Vec<Version> {
         vec![Version::V2]
     }

@@ -280,7 +280,8 @@ async fn waits(stage: &mut Stage, kind: PromptKind) -> Step {
     Ok(())
 }
 
-/// PERM-15, for a command.
+/// Asks for a command and rejects it.
+// PERM-15
 async fn refused_run(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     stage.services.permission = Permission::Reject;

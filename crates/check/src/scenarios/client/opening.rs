@@ -130,7 +130,8 @@ async fn no_capabilities(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// Whether it is a method that not every agent serves, and of which only INIT-15 speaks.
+/// Whether not every agent serves the method, so that only the rule about capabilities concerns it.
+// INIT-15
 fn needs_more(version: Version, method: &str) -> bool {
     let theirs = Method::of(version, method).is_some_and(|method| method.is_sent_by(Role::Client));
     let known = match version {

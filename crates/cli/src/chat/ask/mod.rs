@@ -1,7 +1,9 @@
 //! Questions of the agent and of our own guards to the user. One at a time is on the screen.
 //!
-//! PERM-12: several may be open at once and are queued. Each has an introduction, which goes to the
+//! Several may be open at once and are queued. Each has an introduction, which goes to the
 //! scrollback in full, and a few lines below that take keys.
+
+// PERM-12
 
 pub(crate) mod choice;
 mod field;

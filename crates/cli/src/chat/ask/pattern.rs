@@ -1,7 +1,9 @@
 //! The `pattern` of a text field, an ECMAScript regular expression from the agent's schema.
 //!
 //! Matching takes linear time, because the pattern comes from the agent. Syntax that Rust does not have or reads
-//! differently is not checked: the agent checks again (ELIC-12), and a good answer must not be refused here.
+//! differently is not checked: the agent checks again, and a good answer must not be refused here.
+
+// ELIC-12
 
 use std::iter::Peekable;
 use std::str::Chars;
