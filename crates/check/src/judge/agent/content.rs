@@ -57,7 +57,8 @@ impl Watcher for Contents {
     }
 }
 
-/// Whether an item of a tool call is a content block. TOOL-14 is about one that lacks its block.
+/// Whether an item of a tool call is a content block.
+// TOOL-14 is about one that lacks its block.
 fn is_content_item(item: &Value) -> bool {
     item["type"] == "content" && item["content"].is_object()
 }
@@ -95,11 +96,33 @@ pub(crate) fn is_content_type(version: Version, kind: &Value) -> bool {
     is_one_of(kind, &TYPES) || (version == Version::V2 && extension)
 }
 
-/// Whether the text is base64 in either alphabet, padded or not, since the sources do not say
-/// which. No decoder of the `base64` crate accepts all of these.
-fn is_base64(text: &str) -> bool {
+/// Whether the text is base64 in either alphabet, padded or not, in one line or several, since the
+/// sources do not say which. No decoder of the `base64` crate accepts all of these.
+pub(crate) fn is_base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
-    let known =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'\n' | b'\r');
-    body.bytes().all(known) && text.len() - body.len() <= 2
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+    let mut digits = 0_usize;
+    for byte in body.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')) {
+        if !is_digit(byte) {
+            return false;
+        }
+        digits += 1;
+    }
+    // One digit alone has fewer bits than a byte.
+    digits % 4 != 1 && text.len() - body.len() <= 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_base64;
+
+    #[test]
+    fn base64_in_either_alphabet_with_or_without_padding() {
+        for text in ["", "YQ==", "YQ", "YWI=", "YWJj", "-_-_", "+/+/", "YWJj\r\nYWJj\n"] {
+            assert!(is_base64(text), "{text:?}");
+        }
+        for text in ["Y", "YWJjY", "YQ===", "Y Q=", "Y=Q=", "not base64!", "é"] {
+            assert!(!is_base64(text), "{text:?}");
+        }
+    }
 }

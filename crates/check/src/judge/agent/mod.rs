@@ -22,7 +22,7 @@ mod tools;
 mod turns;
 
 pub(crate) use capabilities::needed;
-pub(crate) use content::is_content_type;
+pub(crate) use content::{is_base64, is_content_type};
 pub(crate) use options::values;
 pub(crate) use paths::is_absolute;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::{EventLog, Findings, Message, Watcher};
 use super::items;
-use crate::judge::agent::is_content_type;
+use crate::judge::agent::{is_base64, is_content_type};
 use crate::{Role, Version};
 
 #[derive(Debug, Default)]
@@ -159,11 +159,4 @@ fn content(version: Version, message: &Message, block: &Value, out: &mut Finding
         }
         _ => {}
     }
-}
-
-/// Base64 with the usual alphabet, padded or not.
-fn is_base64(text: &str) -> bool {
-    let body = text.trim_end_matches('=');
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
-    !body.is_empty() && text.len() - body.len() <= 2 && body.len() % 4 != 1 && body.bytes().all(known)
 }
