@@ -134,6 +134,19 @@ impl Failure {
         self.detail == Some(DetailCode::NoModel)
     }
 
+    /// Whether the peer answered with an error that may not come again: an internal error, or an HTTP status that says so. The
+    /// protocol has no code for rate limits and overload. Most agents answer them with an internal error, and some put the
+    /// status of their provider in the place of the code or into `data`.
+    pub(crate) fn is_temporary(&self) -> bool {
+        let Some(error) = &self.answered else { return false };
+        let is_temporary = |status: i64| matches!(status, 408 | 429 | 500..=599);
+        let data: Value =
+            error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or_default();
+        error.code == attache::code::INTERNAL_ERROR
+            || is_temporary(error.code.into())
+            || ["status", "statusCode"].iter().any(|key| data[key].as_i64().is_some_and(is_temporary))
+    }
+
     pub(crate) fn new(kind: Kind, message: impl fmt::Display) -> Self {
         Failure {
             kind,
@@ -321,6 +334,32 @@ mod tests {
     fn shown(data: Value) -> String {
         let error = json!({ "code": -32603, "message": "Internal error", "data": data });
         reason(&serde_json::from_value(error).unwrap())
+    }
+
+    #[test]
+    fn temporary_errors_are_known_by_code_and_data() {
+        let is_temporary = |error: Value| {
+            let error: attache::ErrorObject = serde_json::from_value(error).unwrap();
+            Failure::from(attache::Error::Refused(error)).is_temporary()
+        };
+        for error in [
+            json!({"code": -32603, "message": "x"}),
+            json!({"code": 429, "message": "x"}),
+            json!({"code": 529, "message": "x", "data": null}),
+            json!({"code": -32000, "message": "x", "data": {"status": 429}}),
+            json!({"code": -32099, "message": "x", "data": {"status": "error", "statusCode": 503}}),
+        ] {
+            assert!(is_temporary(error.clone()), "{error}");
+        }
+        for error in [
+            json!({"code": -32000, "message": "log in: rate limit, 429, overloaded"}),
+            json!({"code": -32602, "message": "timeout", "data": {"status": 400}}),
+            json!({"code": 404, "message": "x", "data": "503"}),
+            json!({"code": -32000, "message": "x", "data": {"status": "429"}}),
+        ] {
+            assert!(!is_temporary(error.clone()), "{error}");
+        }
+        assert!(!Failure::runtime("429").is_temporary());
     }
 
     #[test]

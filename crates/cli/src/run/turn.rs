@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use attache::client::{ElicitationAsk, Event, PermissionAsk, Session};
 use attache::wire::v1::{RequestPermissionRequest, ToolCallId, ToolCallUpdate};
-use attache::{ContentBlock, ErrorObject, Meta, Prompt, StopReason, code};
+use attache::{ContentBlock, Meta, Prompt, StopReason};
 use attache_host::budget::{Budget, Exceeded, Meter};
 use attache_host::policy::{Answer, Decision, Mode, Policy, Question, Reason, Silence, Source, Tally};
 use attache_transcript::ToolCall;
@@ -87,7 +87,7 @@ pub(crate) async fn run(task: Task<'_>, view: &mut View<'_>, stop: &mut Stop) ->
         let (touched, cancelled) = (turn.touched || policy.direct().allowed > 0, turn.cause.is_some());
         policy.turn_over(session.id());
         match result {
-            Err(failure) if attempt < permits.retries && !touched && !cancelled && may_pass(&failure) => {
+            Err(failure) if attempt < permits.retries && !touched && !cancelled && failure.is_temporary() => {
                 attempt += 1;
                 let pause = Duration::from_millis(500 << attempt.min(6));
                 view.renderer
@@ -98,15 +98,6 @@ pub(crate) async fn run(task: Task<'_>, view: &mut View<'_>, stop: &mut Stop) ->
             result => return result,
         }
     }
-}
-
-/// Whether an error is of the kind that may not come again: the agent's own troubles, limits of
-/// rate.
-fn may_pass(failure: &Failure) -> bool {
-    let Some(ErrorObject { code, message, .. }) = &failure.answered else { return false };
-    let text = message.to_lowercase();
-    *code == code::INTERNAL_ERROR
-        || ["rate limit", "429", "overloaded", "timeout", "503"].iter().any(|word| text.contains(word))
 }
 
 struct Running<'a, 's> {

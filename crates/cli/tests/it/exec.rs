@@ -205,6 +205,12 @@ fn attempts_are_made_again_only_where_nothing_was_done() {
         "on session/prompt 1\n  fail -32603 overloaded\non session/prompt\n  say fine\n  done end_turn\n";
     let world = World::new().agent(script);
     assert_eq!(world.run(&["--prompt-retries", "2", "--format", "quiet", "exec", "x"]).ok(), "fine\n");
+    let limited = World::new().agent(&script.replace("-32603 overloaded", "429 slow down"));
+    assert_eq!(limited.run(&["--prompt-retries", "2", "--format", "quiet", "exec", "x"]).ok(), "fine\n");
+    // What an error says does not make it temporary.
+    let refused = World::new().agent(&script.replace("-32603 overloaded", "-32602 overloaded"));
+    refused.run(&["--prompt-retries", "2", "exec", "x"]).code(1);
+    assert_eq!(refused.methods().iter().filter(|method| *method == "session/prompt").count(), 1);
     let touched = World::new().agent(
         "on session/prompt\n  update {\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"t\",\"title\":\"x\"}\n  fail -32603 overloaded\n",
     );
