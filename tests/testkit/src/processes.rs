@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -29,6 +30,15 @@ impl Mark {
     /// The mark as an argument.
     pub fn argument(&self) -> String {
         format!("{}={}", Self::NAME, self.0)
+    }
+
+    /// This test binary with other arguments, as a marked process that has not been started. The test writes its stdin and reads its
+    /// stderr, since the test harness has words of its own on stdout.
+    pub fn helper(&self, args: &[&str]) -> Command {
+        let mut helper = Command::new(std::env::current_exe().expect("the path of this binary"));
+        helper.args(args).env(Self::NAME, &self.0);
+        helper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        helper
     }
 
     /// The living processes that carry the mark. A zombie has no environment, so it is not among them, and neither is for a moment a

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
-use std::process::{ChildStderr, Stdio};
+use std::process::ChildStderr;
 use std::time::Duration;
 
 use attache_conn::process::{Child, Command};
@@ -200,20 +200,11 @@ impl Helper {
     }
 
     fn start_beside(stage: &Stage, how: &str, attack: &str, bystander: Option<&str>) -> Self {
-        let mut process = std::process::Command::new(std::env::current_exe().unwrap());
+        let mut process = stage.mark.helper(&ARGS);
         if let Some(bystander) = bystander {
             process.env(BYSTANDER, bystander);
         }
-        let mut process = process
-            .args(ARGS)
-            .env(SCRIPT, stage.script(attack))
-            .env(Mark::NAME, stage.mark.value())
-            .env(HOW, how)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut process = process.env(SCRIPT, stage.script(attack)).env(HOW, how).spawn().unwrap();
         let stderr = BufReader::new(process.stderr.take().unwrap()).lines();
         let mut helper = Helper { process, stderr };
         helper.await_line("started ");

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use attache_conn::process::Command;
@@ -80,16 +80,12 @@ fn end_by(how: &str, text: &str) -> (ExitStatus, Mark) {
     let mark = Mark::new();
     let dir = std::env::temp_dir().join(format!("attache-{}", mark.value()));
     std::fs::create_dir_all(&dir).unwrap();
-    let mut helper = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(ARGS)
-        .env(Mark::NAME, mark.value())
+    let mut helper = mark
+        .helper(&ARGS)
         .env("DIR", &dir)
         .env(SCRIPT, text)
         .env(HOW, how)
         .env(TERM_GRACE, term_grace)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let stderr = BufReader::new(helper.stderr.take().unwrap());

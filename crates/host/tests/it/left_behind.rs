@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use attache::client::Terminal;
@@ -128,15 +127,7 @@ fn helper() {
 
 fn end_by(how: &str) -> std::process::ExitStatus {
     let mark = Mark::new();
-    let mut helper = Command::new(std::env::current_exe().unwrap())
-        .args(ARGS)
-        .env(Mark::NAME, mark.value())
-        .env(HOW, how)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut helper = mark.helper(&ARGS).env(HOW, how).spawn().unwrap();
     let stderr = BufReader::new(helper.stderr.take().unwrap());
     stderr.lines().map(Result::unwrap).find(|line| line == "started").expect("it did not start");
     if how == "killed" {

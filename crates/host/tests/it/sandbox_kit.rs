@@ -1,8 +1,9 @@
 //! Confined commands for tests: every backend that works here, a shell in it, and system calls by Perl.
 
 use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -53,6 +54,16 @@ fn handle_signals() {
             drop(tokio::signal::unix::signal(kind).unwrap());
         }
     });
+}
+
+/// Starts a command and waits until it has printed `ready`.
+pub(crate) fn start_ready(command: &mut Command) -> (Child, BufReader<ChildStdout>) {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    (child, output)
 }
 
 /// A confined command that has not been started.

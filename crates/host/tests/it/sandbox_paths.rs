@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use attache_host::sandbox::{Confinement, Limits, View};
 
 use crate::kit::Scratch;
-use crate::sandbox_kit::{Outcome, backends, command, shell, with_namespaces};
+use crate::sandbox_kit::{Outcome, backends, command, shell, start_ready, with_namespaces};
 
 /// Names in a directory, sorted.
 fn names(directory: &Path) -> Vec<String> {
@@ -260,25 +260,15 @@ fn a_file_in_the_place_of_a_directory_is_protected_itself() {
 
 #[test]
 fn placeholders_are_shared_and_removed_by_the_last() {
-    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::io::Write as _;
     use std::process::Stdio;
     for backend in with_namespaces() {
         let (scratch, confinement) = project();
         let root = scratch.join("p");
         let start = || {
             let script = "echo ready; read go; echo evil > .attache.toml; mkdir .attache; echo done";
-            let mut child = command(backend, &confinement, &["sh", "-c", script])
-                .current_dir(&root)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            let mut output = BufReader::new(child.stdout.take().unwrap());
-            let mut line = String::new();
-            output.read_line(&mut line).unwrap();
-            assert_eq!(line, "ready\n");
-            (child, output)
+            let mut command = command(backend, &confinement, &["sh", "-c", script]);
+            start_ready(command.current_dir(&root).stdin(Stdio::piped()).stderr(Stdio::null()))
         };
         let (mut first, _first_output) = start();
         let (mut second, _second_output) = start();

@@ -9,7 +9,7 @@ use attache_conn::process::PtyEvent;
 use attache_host::sandbox::{Backend, Confinement};
 
 use crate::kit::{Mark, Scratch, until};
-use crate::sandbox_kit::{backends, command, program, shell, with_namespaces};
+use crate::sandbox_kit::{backends, command, program, shell, start_ready, with_namespaces};
 
 /// Starts a script that prints `ready` when it is.
 fn start(
@@ -18,17 +18,8 @@ fn start(
     scratch: &Scratch,
     script: &str,
 ) -> (Child, BufReader<ChildStdout>) {
-    let mut child = command(backend, confinement, &["sh", "-c", script])
-        .current_dir(scratch.path())
-        .stdout(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    output.read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
-    (child, output)
+    let mut command = command(backend, confinement, &["sh", "-c", script]);
+    start_ready(command.current_dir(scratch.path()).process_group(0))
 }
 
 fn signal(child: &Child, name: &str) {
