@@ -88,16 +88,12 @@ async fn the_good_agent_keeps_every_rule() {
 
 #[test]
 fn each_variant_is_found_out() {
-    matrix::assert_each(variants(), |number, variant| {
-        matrix::find_out(variant, number, |sample| check(Some(variant.name), Version::V1, sample))
-    });
+    matrix::assert_found_out(variants(), Version::V1, check);
 }
 
 #[test]
 fn each_variant_of_version_2_is_found_out() {
-    matrix::assert_each(variants_v2(), |number, variant| {
-        matrix::find_out(variant, number, |sample| check(Some(variant.name), Version::V2, sample))
-    });
+    matrix::assert_found_out(variants_v2(), Version::V2, check);
 }
 
 #[tokio::test(start_paused = true)]

@@ -186,6 +186,19 @@ pub fn assert_each<F: Future<Output = String>>(
     play_each(variants, threads, true, look);
 }
 
+/// Every variant is found out in a version, when `check` plays a sample with it.
+#[track_caller]
+pub fn assert_found_out<F: Future<Output = Vec<Report>>>(
+    variants: &'static [Variant],
+    version: Version,
+    check: impl Fn(Option<&'static str>, Version, Sample) -> F + Sync,
+) {
+    let check = &check;
+    assert_each(variants, |number, variant| {
+        find_out(variant, number, move |sample| check(Some(variant.name), version, sample))
+    });
+}
+
 /// Plays every variant over sockets, in real time. Most of them wait, so there are many at once.
 #[track_caller]
 pub fn assert_each_remote<F: Future<Output = String>>(

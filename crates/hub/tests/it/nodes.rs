@@ -180,11 +180,8 @@ async fn lost_and_doubled_requests_between_nodes_do_no_harm() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_node_takes_over_when_the_owner_is_killed() {
-    let mut nodes = Nodes::new(0);
-    nodes.start("a");
-    nodes.start("b");
+/// A session of node `a`, a client of it on node `b`, and the prompt of that client, which waits.
+async fn waiting_turn(nodes: &Nodes) -> (String, TestClient, i64) {
     let mut near = nodes.client("a").await;
     let session = near.new_session().await;
     near.prompt(&session, "one").await;
@@ -192,6 +189,15 @@ async fn a_node_takes_over_when_the_owner_is_killed() {
     far.load(&session).await;
     let running = far.start_named(&session, "wait", "p2").await;
     far.until(has_text("waiting")).await;
+    (session, far, running)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_node_takes_over_when_the_owner_is_killed() {
+    let mut nodes = Nodes::new(0);
+    nodes.start("a");
+    nodes.start("b");
+    let (session, mut far, running) = waiting_turn(&nodes).await;
     // This one waits in the queue of the owner, and is not in the journal.
     let queued = far.start_named(&session, "three", "p3").await;
     nodes.kill("a");
@@ -231,13 +237,7 @@ async fn a_session_whose_files_are_elsewhere_stays_readable() {
     let mut nodes = Nodes::new(0);
     nodes.start("a");
     nodes.start_with("b", false);
-    let mut near = nodes.client("a").await;
-    let session = near.new_session().await;
-    near.prompt(&session, "one").await;
-    let mut far = nodes.client("b").await;
-    far.load(&session).await;
-    let running = far.start_named(&session, "wait", "p2").await;
-    far.until(has_text("waiting")).await;
+    let (session, mut far, running) = waiting_turn(&nodes).await;
     nodes.kill("a");
 
     let interrupted = far.response(running).await;

@@ -5,15 +5,21 @@ use std::time::Duration;
 use attache_hub::{Identity, Policy, Role};
 use serde_json::json;
 
-use crate::rig::{Rig, stop_reason};
+use crate::rig::{Rig, TestClient, stop_reason};
+
+/// Two clients of a session, and the prompt that the first of them has sent.
+async fn two_in_a_session(rig: &Rig, prompt: &str) -> (TestClient, TestClient, i64) {
+    let (mut first, mut second) = (rig.client().await, rig.client().await);
+    let session = first.new_session().await;
+    second.load(&session).await;
+    let turn = first.start_prompt(&session, prompt).await;
+    (first, second, turn)
+}
 
 #[tokio::test]
 async fn the_first_answer_wins_and_the_others_are_withdrawn() {
     let rig = Rig::new();
-    let (mut first, mut second) = (rig.client().await, rig.client().await);
-    let session = first.new_session().await;
-    second.load(&session).await;
-    let turn = first.start_prompt(&session, "ask may I").await;
+    let (mut first, mut second, turn) = two_in_a_session(&rig, "ask may I").await;
     let (mine, theirs) = (first.question().await, second.question().await);
     second.choose(&theirs, "yes").await;
     let withdrawn = first.until(|message| message["method"] == "$/cancel_request").await;
@@ -28,10 +34,7 @@ async fn the_first_answer_wins_and_the_others_are_withdrawn() {
 #[tokio::test]
 async fn an_answer_that_was_not_offered_does_not_count() {
     let rig = Rig::new();
-    let (mut first, mut second) = (rig.client().await, rig.client().await);
-    let session = first.new_session().await;
-    second.load(&session).await;
-    let turn = first.start_prompt(&session, "ask may I").await;
+    let (mut first, mut second, turn) = two_in_a_session(&rig, "ask may I").await;
     let (mine, theirs) = (first.question().await, second.question().await);
     first.choose(&mine, "everything").await;
     second.choose(&theirs, "no").await;

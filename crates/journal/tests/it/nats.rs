@@ -10,7 +10,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::laws::laws;
 use crate::model::{block_on, compare, operations};
-use crate::rig::{Place, Rig, TempDir, append, claim, key, numbers, page, texts};
+use crate::rig::{Place, Rig, TempDir, append, claim, fill, key, numbers, page, texts};
 
 laws! { [ignore = "needs a server: cargo xtask nats"] Rig::nats().await }
 
@@ -132,15 +132,7 @@ async fn a_full_stream_refuses_appends() {
     let journal = Journal::nats(&server.url(), options).await.unwrap();
     let lease = journal.claim(&key("a"), &claim("one")).await.unwrap();
     let text = "x".repeat(100 << 10);
-    let mut last = Seq::ZERO;
-    let error = loop {
-        match journal.append(&lease, last, page(&[&text])).await {
-            Ok(now) => last = now,
-            Err(error) => break error,
-        }
-    };
-    assert!(matches!(error, Error::Full), "{error:?}");
-    assert!(last > Seq::new(5));
+    let last = fill(&journal, &lease, &text).await;
     journal.trim(&key("a"), last).await.unwrap();
     journal.append(&lease, last, page(&[&text])).await.unwrap();
 }

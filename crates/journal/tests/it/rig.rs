@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use attache_journal::{Claim, Clock, Journal, Lease, ManualClock, Memory, Page, Seq, SessionKey, sqlite};
+use attache_journal::{
+    Claim, Clock, Error, Journal, Lease, ManualClock, Memory, Page, Seq, SessionKey, sqlite,
+};
 
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 
@@ -105,6 +107,20 @@ pub(crate) fn key(session: &str) -> SessionKey {
 
 pub(crate) fn claim(owner: &str) -> Claim {
     Claim::new(owner, TTL)
+}
+
+/// Appends pages of one entry to an empty session until the journal is full. Returns the last entry.
+pub(crate) async fn fill(journal: &Journal, lease: &Lease, text: &str) -> Seq {
+    let mut last = Seq::ZERO;
+    let error = loop {
+        match journal.append(lease, last, page(&[text])).await {
+            Ok(now) => last = now,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::Full), "{error:?}");
+    assert!(last > Seq::new(5));
+    last
 }
 
 pub(crate) fn page(entries: &[&str]) -> Page {

@@ -7,7 +7,7 @@ use attache_journal::{Error, Journal, Seq};
 use rusqlite::Connection;
 
 use crate::laws::laws;
-use crate::rig::{Rig, TempDir, append, claim, key, numbers, page, texts};
+use crate::rig::{Rig, TempDir, append, claim, fill, key, numbers, page, texts};
 
 laws! { [] Rig::sqlite().await }
 
@@ -130,15 +130,7 @@ async fn a_full_journal_refuses_appends_and_goes_on_when_there_is_room() {
     let journal = Journal::sqlite(&directory.file(), options).await.unwrap();
     let lease = journal.claim(&large, &claim("one")).await.unwrap();
     let text = "x".repeat(100 << 10);
-    let mut last = Seq::ZERO;
-    let error = loop {
-        match journal.append(&lease, last, page(&[&text])).await {
-            Ok(now) => last = now,
-            Err(error) => break error,
-        }
-    };
-    assert!(matches!(error, Error::Full), "{error:?}");
-    assert!(last > Seq::new(5));
+    let last = fill(&journal, &lease, &text).await;
     assert_eq!(journal.info(&large).await.unwrap().last, last);
     // A small append beside one that does not fit is not refused with it.
     let small = key("small");

@@ -150,7 +150,7 @@ impl AgentSession for Plain {
 #[tokio::test(start_paused = true)]
 async fn installed_services_are_advertised() {
     // shows INIT-18, INIT-19, AUTH-01, PROV-01, SSTAT-05
-    let everything = Agent::new(|_| async { Ok(Plain) })
+    let everything = with_saved_sessions(Agent::new(|_| async { Ok(Plain) }))
         .images()
         .audio()
         .embedded_context()
@@ -159,14 +159,6 @@ async fn installed_services_are_advertised() {
         .mcp_over_acp()
         .additional_directories()
         .system_prompts(attache::agent::SystemPromptSupport::AppendOrOverride)
-        .load(|_| async { Ok(Plain) })
-        .resume(|_| async { Ok(Plain) })
-        .fork(|_, _| async { Ok(Plain) })
-        .list(|_| async { Ok(ListSessionsResponse::new(Vec::new())) })
-        .delete(|_| async { Ok(()) })
-        .archive(|_| async { Ok(()) }, |_| async { Ok(()) })
-        .titles(|_, title| async { Ok(title) })
-        .status(|_| async { Ok(SessionStatus::Saved) })
         .auth(Login::default())
         .logout(|| async { Ok(()) })
         .auth_status(|| async { Ok(AuthStatusResponse::new(AuthState::Unknown)) });
@@ -235,10 +227,15 @@ impl Auth for Login {
 
 /// An agent that requires a login.
 fn guarded(login: &Login) -> Agent {
-    echo()
+    with_saved_sessions(echo())
         .auth(login.clone())
         .logout(|| async { Ok(()) })
         .auth_status(|| async { Ok(AuthStatusResponse::new(AuthState::Unauthenticated)) })
+}
+
+/// Adds all methods for sessions that exist already.
+fn with_saved_sessions(agent: Agent) -> Agent {
+    agent
         .load(|_| async { Ok(Plain) })
         .resume(|_| async { Ok(Plain) })
         .fork(|_, _| async { Ok(Plain) })
