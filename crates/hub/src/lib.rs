@@ -29,7 +29,7 @@
 //!
 //! A client on a session is a cursor in that journal ([`attachment`](self)). Everything that the client sees comes from there, in
 //! order: updates, questions, ends of turns, responses. A client that comes back starts at another position. A client that is slow is
-//! behind, and holds up nobody.
+//! behind, and holds up no other client.
 //!
 //! Reading order: `entry.rs`, `session/task.rs`, `session/commands.rs`, `attachment.rs`, `client.rs`, `hub.rs`.
 //!

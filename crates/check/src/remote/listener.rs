@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Observations;
 use super::frames;
-use super::request::Request;
+use super::request::ReceivedRequest;
 use crate::transport::Transport;
 
 /// The id of the only connection.
@@ -293,7 +293,7 @@ impl Shared {
 
     async fn serve(self: Arc<Self>, mut stream: TcpStream) -> io::Result<()> {
         let mut input = Vec::new();
-        while let Some(request) = Request::read(&mut stream, &mut input).await? {
+        while let Some(request) = ReceivedRequest::read(&mut stream, &mut input).await? {
             if request.header("upgrade").is_some_and(|name| name.eq_ignore_ascii_case("websocket")) {
                 if self.transport == Transport::WebSocket {
                     return self.upgrade(request, stream, input).await;
@@ -319,7 +319,7 @@ impl Shared {
 
     /// Judges the headers that every request after `initialize` has.
     // HTTP-14, HTTP-24, HTTP-28
-    fn observe_headers(&self, request: &Request, what: &str) {
+    fn observe_headers(&self, request: &ReceivedRequest, what: &str) {
         let see = |rule, kept, why: String| self.observations.add(rule, kept, &request.shown(), why);
         let has_id = request.header("acp-connection-id") == Some(CONNECTION);
         see("HTTP-14", has_id, format!("{what} has no Acp-Connection-Id"));
@@ -329,7 +329,7 @@ impl Shared {
         see("HTTP-28", has_version, format!("{what} has no Acp-Protocol-Version"));
     }
 
-    async fn post(&self, request: &Request, stream: &mut TcpStream) -> io::Result<()> {
+    async fn post(&self, request: &ReceivedRequest, stream: &mut TcpStream) -> io::Result<()> {
         let shown = request.shown();
         let see = |rule, kept, why: &str| self.observations.add(rule, kept, &shown, why);
         let media = request.header("content-type").and_then(|value| value.split(';').next());
@@ -379,7 +379,7 @@ impl Shared {
         Ok(())
     }
 
-    async fn stream(&self, request: &Request, mut stream: TcpStream) -> io::Result<()> {
+    async fn stream(&self, request: &ReceivedRequest, mut stream: TcpStream) -> io::Result<()> {
         self.observe_headers(request, "a GET");
         let accepts = request.header("accept").is_some_and(|accept| accept.contains("text/event-stream"));
         let why = "a GET does not accept text/event-stream";
@@ -412,7 +412,12 @@ impl Shared {
         }
     }
 
-    async fn upgrade(&self, request: Request, mut stream: TcpStream, input: Vec<u8>) -> io::Result<()> {
+    async fn upgrade(
+        &self,
+        request: ReceivedRequest,
+        mut stream: TcpStream,
+        input: Vec<u8>,
+    ) -> io::Result<()> {
         let key = request.header("sec-websocket-key").unwrap_or_default();
         let is_valid = request.header("sec-websocket-version") == Some("13")
             && key.len() == 24

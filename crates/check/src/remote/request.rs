@@ -9,15 +9,18 @@ use tokio::net::TcpStream;
 const MAX_BODY: usize = 256 << 20;
 
 /// A request of the client.
-pub(super) struct Request {
+pub(super) struct ReceivedRequest {
     pub(super) method: String,
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
 
-impl Request {
+impl ReceivedRequest {
     /// Reads a request; `None` at the end of the connection. `input` keeps bytes of the next one.
-    pub(super) async fn read(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Option<Request>> {
+    pub(super) async fn read(
+        stream: &mut TcpStream,
+        input: &mut Vec<u8>,
+    ) -> io::Result<Option<ReceivedRequest>> {
         let end = loop {
             if let Some(end) = input.windows(4).position(|window| window == b"\r\n\r\n") {
                 break end + 4;
@@ -35,7 +38,7 @@ impl Request {
             Some((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
         };
         let headers = lines.filter_map(header).collect();
-        let mut request = Request { method, headers, body: Vec::new() };
+        let mut request = ReceivedRequest { method, headers, body: Vec::new() };
         let is_chunked =
             request.header("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"));
         let length = request.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);

@@ -55,9 +55,9 @@ impl fmt::Display for Meaning {
 
 /// The open requests by their sender.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Request(HashMap<(Role, String), String>);
+pub(super) struct OpenRequests(HashMap<(Role, String), String>);
 
-impl Request {
+impl OpenRequests {
     /// Adds a request.
     pub(super) fn note(&mut self, message: &Value, from: Role) {
         if let (Some(method), Some(id)) = (message.get("method").and_then(Value::as_str), message.get("id")) {
@@ -90,7 +90,7 @@ impl Meaning {
     }
 
     /// Reads a message; `None` if it is none.
-    pub(super) fn of(message: &Value, asked: &Request, from: Role) -> Option<Meaning> {
+    pub(super) fn of(message: &Value, open: &OpenRequests, from: Role) -> Option<Meaning> {
         let id = message.get("id");
         if let Some(method) = message.get("method").and_then(Value::as_str) {
             let params = message.get("params");
@@ -118,7 +118,7 @@ impl Meaning {
             return None;
         }
         let id = id?;
-        let method = asked.method(id, from.other()).unwrap_or("a request that was never made");
+        let method = open.method(id, from.other()).unwrap_or("a request that was never made");
         Some(Meaning::Answer { id: id.to_string(), method: method.to_owned(), failed })
     }
 }

@@ -157,7 +157,7 @@ pub async fn replay(trace: &Trace, link: Link, options: &Options, hear: impl FnM
 
 /// The messages that are expected from the peer, in order.
 fn expected(trace: &Trace, peer: Role) -> VecDeque<Expected> {
-    let mut asked = meaning::Request::default();
+    let mut open = meaning::OpenRequests::default();
     let mut all = VecDeque::new();
     // Whether our side has said something since.
     let mut spoke = false;
@@ -165,8 +165,8 @@ fn expected(trace: &Trace, peer: Role) -> VecDeque<Expected> {
         let EntryKind::Line { from, text, .. } = &recorded.kind else { continue };
         // Lines that are no messages are noise and need no match.
         let Ok(message) = serde_json::from_slice::<Value>(text) else { continue };
-        let Some(meaning) = Meaning::of(&message, &asked, *from) else { continue };
-        asked.note(&message, *from);
+        let Some(meaning) = Meaning::of(&message, &open, *from) else { continue };
+        open.note(&message, *from);
         if *from == peer {
             // How a text is cut into pieces is not repeated from run to run.
             let goes_on = meaning.is_piece()

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::meaning::{Meaning, Request};
+use super::meaning::{Meaning, OpenRequests};
 use crate::Role;
 use crate::trace::{EntryKind, Trace};
 
@@ -35,7 +35,7 @@ pub(super) struct Names {
     ids: HashMap<String, Value>,
     /// Directories: then and now.
     directories: Vec<(String, String)>,
-    asked: Request,
+    open: OpenRequests,
 }
 
 impl Names {
@@ -48,12 +48,12 @@ impl Names {
 
     /// Notes a request of ours, so that its answer is recognised.
     pub(super) fn note_own(&mut self, message: &Value, part: Role) {
-        self.asked.note(message, part);
+        self.open.note(message, part);
     }
 
     /// The meaning of a peer's message, in the names of the recording.
     pub(super) fn meaning(&self, message: &Value, from: Role) -> Option<Meaning> {
-        Some(match Meaning::of(message, &self.asked, from)? {
+        Some(match Meaning::of(message, &self.open, from)? {
             Meaning::Call { method, session, kind, request } => {
                 let session = session.map(|now| self.then.get(&now).cloned().unwrap_or(now));
                 Meaning::Call { method, session, kind, request }

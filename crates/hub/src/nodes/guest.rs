@@ -58,14 +58,14 @@ enum Step {
     /// This hub is the owner now.
     Claimed(Lease),
     /// There is no owner, and no hub has the files of the session.
-    Nobody,
+    Unclaimed,
 }
 
 /// A hub that may be the owner.
 enum Owner {
     Node(String),
     This(Lease),
-    Nobody,
+    Unclaimed,
 }
 
 impl Guest {
@@ -168,7 +168,7 @@ impl Guest {
                         Ok(history) => return self.own(lease, history),
                         Err(error) => self.try_later(&error),
                     },
-                    Ok(Step::Nobody) => self = self.settle().await?,
+                    Ok(Step::Unclaimed) => self = self.settle().await?,
                     Err(error) => self.try_later(&error),
                 }
             }
@@ -345,7 +345,7 @@ impl Guest {
             let owner = match self.owner().await? {
                 Owner::Node(owner) => owner,
                 Owner::This(lease) => return Ok(Step::Claimed(lease)),
-                Owner::Nobody => return Ok(Step::Nobody),
+                Owner::Unclaimed => return Ok(Step::Unclaimed),
             };
             let Some(todo) = self.todo.pop_front() else { break };
             let sent = self.send(&owner, self.action(&todo)).await;
@@ -417,7 +417,7 @@ impl Guest {
         if !(cx.options.reachable)(Path::new(&self.session().opened.cwd())) {
             let adopted = self.network.ask_all(self.request(Action::Adopt)).await;
             let name = adopted.ok().and_then(|name| String::from_utf8(name.to_vec()).ok());
-            return Ok(name.map_or(Owner::Nobody, Owner::Node));
+            return Ok(name.map_or(Owner::Unclaimed, Owner::Node));
         }
         self.claim().await
     }

@@ -109,7 +109,7 @@ pub(crate) struct Forward {
 /// A signal to the attachments of a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Signal {
-    /// Counts the times at which somebody else may have become eligible to answer.
+    /// Counts the times at which another client may have become eligible to answer.
     pub(crate) ask: u64,
     /// The task has ended because the journal failed or was taken over.
     pub(crate) failed: bool,

@@ -22,7 +22,7 @@ scenario_table! { Agent, faults in BOTH:
     "http-fault-cut": "requests that end at any byte", ["HTTP-37"] needs [HTTP] => cut;
     "http-fault-stall": "requests whose rest never comes", ["HTTP-37"] needs [HTTP] => stall;
     "http-fault-half-open": "streams whose reader is gone", ["HTTP-37"] needs [HTTP] => half_open;
-    "http-fault-slow-reader": "streams that nobody reads during turns", ["HTTP-37"] needs [HTTP] => slow_reader;
+    "http-fault-slow-reader": "streams that the client does not read during turns", ["HTTP-37"] needs [HTTP] => slow_reader;
     "http-fault-repeated": "a POST that is sent twice", ["HTTP-37"] needs [HTTP] => repeated;
     "http-fault-garbage": "bytes that are not HTTP", ["HTTP-37"] needs [HTTP] => garbage;
     "http-fault-headers": "a head that is too long", ["HTTP-38"] needs [HTTP] => headers;
@@ -150,7 +150,7 @@ async fn slow_reader(stage: &mut Stage) -> Step {
             _ => break,
         }
     }
-    stage.note(format!("nobody reads the answers to {sent} requests of {NAME} bytes"));
+    stage.note(format!("the client does not read the answers to {sent} requests of {NAME} bytes"));
     lives(stage, "HTTP-37", "turns and answers whose streams are not read").await?;
     drop((own, events));
     client.delete(stage).await?;
