@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 pub(crate) use pair::{Ended as ProcessEnd, Process, run_process};
-pub(crate) use real::{CHAT_AGENTS, ChatAgent, ModelPlace, chat_agent, plain_env};
+pub(crate) use real::{CHAT_AGENTS, ChatAgent, ModelEnvironment, chat_agent, plain_env};
 use report::Report;
 pub(crate) use shipped::quoted;
 

@@ -54,7 +54,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
         return Err("the measurements read /proc, which only Linux has".to_owned());
     }
-    let place = Place::new()?;
+    let place = BenchDirs::new()?;
     let ours = Program { name: "attache", command: vec![release_program()?] };
     let programs = [ours, acpx(&place)?];
     let mut figures = [Figures::default(), Figures::default()];
@@ -76,15 +76,15 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// Where things are: what npm installs is kept outside the repository, homes and sockets go away.
-pub(crate) struct Place {
+pub(crate) struct BenchDirs {
     cache: PathBuf,
     pub(crate) scratch: PathBuf,
     /// The command line of the agent.
     agent: String,
 }
 
-impl Place {
-    pub(crate) fn new() -> Result<Place, String> {
+impl BenchDirs {
+    pub(crate) fn new() -> Result<BenchDirs, String> {
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
         let cache = cache.join("attache/bench");
@@ -94,11 +94,11 @@ impl Place {
             .map_err(|error| format!("{}: {error}", scratch.display()))?;
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         let agent = format!("{} bench-program __agent", own.display());
-        Ok(Place { cache, scratch, agent })
+        Ok(BenchDirs { cache, scratch, agent })
     }
 }
 
-impl Drop for Place {
+impl Drop for BenchDirs {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.scratch);
     }
@@ -111,7 +111,7 @@ struct Program {
 
 impl Program {
     /// Sends one prompt to the agent, in a home of its own.
-    fn exec(&self, place: &Place, prompt: &str) -> Command {
+    fn exec(&self, place: &BenchDirs, prompt: &str) -> Command {
         let (program, args) =
             self.command.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
         let mut command = Command::new(program);
@@ -120,7 +120,7 @@ impl Program {
         command
     }
 
-    fn settle(&self, command: &mut Command, place: &Place) {
+    fn settle(&self, command: &mut Command, place: &BenchDirs) {
         command
             .current_dir(place.scratch.join("work"))
             .env("HOME", place.scratch.join(self.name))
@@ -139,7 +139,7 @@ pub(crate) fn release_program() -> Result<String, String> {
 }
 
 /// Installs acpx, and a node that is new enough for it if there is none.
-fn acpx(place: &Place) -> Result<Program, String> {
+fn acpx(place: &BenchDirs) -> Result<Program, String> {
     let dir = place.cache.join("acpx");
     let stamp = dir.join(".installed");
     if fs::read_to_string(&stamp).is_ok_and(|before| before == ACPX) {
@@ -196,7 +196,7 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// CPU time and wall time until the agent has the first byte.
-fn start(program: &Program, place: &Place, figures: &mut Figures) -> Result<(), String> {
+fn start(program: &Program, place: &BenchDirs, figures: &mut Figures) -> Result<(), String> {
     let socket = place.scratch.join("first");
     let _ = fs::remove_file(&socket);
     let listener = UnixListener::bind(&socket).map_err(|error| error.to_string())?;
@@ -226,7 +226,7 @@ fn start(program: &Program, place: &Place, figures: &mut Figures) -> Result<(), 
 /// Peak memory and rate while updates stream in.
 fn stream(
     program: &Program,
-    place: &Place,
+    place: &BenchDirs,
     count: usize,
     suffix: &str,
     figures: &mut Figures,
@@ -256,7 +256,7 @@ fn stream(
 }
 
 /// CPU time of a chat in which nothing happens. Needs `script` for a terminal.
-fn idle(program: &Program, place: &Place) -> Result<Option<f64>, String> {
+fn idle(program: &Program, place: &BenchDirs) -> Result<Option<f64>, String> {
     // A terminal without a terminal around it has no size.
     let line = format!("stty rows 30 cols 100; exec {} --agent '{}'", program.command.join(" "), place.agent);
     let mut script = Command::new("script");

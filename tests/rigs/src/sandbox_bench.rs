@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::program_bench::{Place, median, release_program};
+use crate::program_bench::{BenchDirs, median, release_program};
 
 const USAGE: &str = "usage: cargo xtask bench-sandbox [OPTIONS]
   --reps N      repetitions, interleaved between the ways (5)
@@ -22,7 +22,7 @@ const MANY: usize = 85;
 const TARGET: f64 = 15.0;
 
 /// How the commands are run.
-struct Way {
+struct SandboxKind {
     name: &'static str,
     flags: &'static str,
     backend: Option<&'static str>,
@@ -30,12 +30,12 @@ struct Way {
     required: bool,
 }
 
-const WAYS: &[Way] = &[
-    Way { name: "no sandbox", flags: " --no-sandbox", backend: None, required: true },
-    Way { name: "default sandbox", flags: "", backend: None, required: true },
-    Way { name: "namespaces", flags: "", backend: Some("namespaces"), required: false },
-    Way { name: "bubblewrap", flags: "", backend: Some("bubblewrap"), required: false },
-    Way { name: "landlock", flags: "", backend: Some("landlock"), required: false },
+const KINDS: &[SandboxKind] = &[
+    SandboxKind { name: "no sandbox", flags: " --no-sandbox", backend: None, required: true },
+    SandboxKind { name: "default sandbox", flags: "", backend: None, required: true },
+    SandboxKind { name: "namespaces", flags: "", backend: Some("namespaces"), required: false },
+    SandboxKind { name: "bubblewrap", flags: "", backend: Some("bubblewrap"), required: false },
+    SandboxKind { name: "landlock", flags: "", backend: Some("landlock"), required: false },
 ];
 
 /// Runs the benchmark.
@@ -58,27 +58,28 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
         return Err("the sandbox that is measured is the one of Linux".to_owned());
     }
-    let place = Place::new()?;
+    let place = BenchDirs::new()?;
     let program = release_program()?;
     for count in [FEW, MANY] {
         let path = place.scratch.join(format!("{count}.txt"));
         fs::write(&path, script(count)).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    let mut started: Vec<Vec<f64>> = WAYS.iter().map(|_| Vec::new()).collect();
-    let mut figures: Vec<Vec<f64>> = WAYS.iter().map(|_| Vec::new()).collect();
-    let mut missing: Vec<Option<String>> = WAYS.iter().map(|_| None).collect();
+    let mut started: Vec<Vec<f64>> = KINDS.iter().map(|_| Vec::new()).collect();
+    let mut figures: Vec<Vec<f64>> = KINDS.iter().map(|_| Vec::new()).collect();
+    let mut missing: Vec<Option<String>> = KINDS.iter().map(|_| None).collect();
     for rep in 1..=reps {
-        for (at, way) in WAYS.iter().enumerate().filter(|(at, _)| missing[*at].is_none()).collect::<Vec<_>>()
+        for (at, kind) in
+            KINDS.iter().enumerate().filter(|(at, _)| missing[*at].is_none()).collect::<Vec<_>>()
         {
-            eprintln!("[{rep}/{reps}] {}", way.name);
-            let measured = time(&program, &place, way, FEW)
-                .and_then(|few| Ok((few, time(&program, &place, way, MANY)?)));
+            eprintln!("[{rep}/{reps}] {}", kind.name);
+            let measured = time(&program, &place, kind, FEW)
+                .and_then(|few| Ok((few, time(&program, &place, kind, MANY)?)));
             match measured {
                 Ok((few, many)) => {
                     figures[at].push((many - few) * 1e3 / (MANY - FEW) as f64);
-                    started[at].push(start(&program, &place, way)?);
+                    started[at].push(start(&program, &place, kind)?);
                 }
-                Err(why) if way.required => return Err(why),
+                Err(why) if kind.required => return Err(why),
                 Err(why) => missing[at] = Some(why),
             }
         }
@@ -91,14 +92,14 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// How long a command takes that is started directly, in milliseconds.
-fn start(program: &str, place: &Place, way: &Way) -> Result<f64, String> {
+fn start(program: &str, place: &BenchDirs, kind: &SandboxKind) -> Result<f64, String> {
     let work = place.scratch.join("work");
     let begin = Instant::now();
     for _ in 0..MANY {
-        let mut command = match way.flags {
+        let mut command = match kind.flags {
             "" => {
                 let mut command = Command::new(program);
-                let backend = way.backend.unwrap_or("namespaces");
+                let backend = kind.backend.unwrap_or("namespaces");
                 command.arg("__sandbox").arg(format!("--backend={backend}")).arg("--view=only");
                 command.arg(format!("--read={}", work.display())).args([
                     "--network=off",
@@ -125,17 +126,17 @@ fn start(program: &str, place: &Place, way: &Way) -> Result<f64, String> {
 /// Prints one table. False if a target is missed.
 fn print(figures: &[Vec<f64>], missing: &[Option<String>]) -> Result<bool, String> {
     let plain = figures.first().and_then(|values| median(values)).ok_or("nothing was measured")?;
-    println!("| way | a command | more than without | ratio | target | met |\n|---|---:|---:|---:|---|---|");
+    println!("| kind | a command | more than without | ratio | target | met |\n|---|---:|---:|---:|---|---|");
     let mut missed = false;
-    for ((way, values), missing) in WAYS.iter().zip(figures).zip(missing) {
+    for ((kind, values), missing) in KINDS.iter().zip(figures).zip(missing) {
         let Some(value) = median(values) else {
             let why = missing.as_deref().and_then(|why| why.lines().next()).unwrap_or("not measured");
-            println!("| {} | – | – | – |  | not here: {why} |", way.name);
+            println!("| {} | – | – | – |  | not here: {why} |", kind.name);
             continue;
         };
         let more = value - plain;
         // Bubblewrap and Landlock are what is left where the default does not work.
-        let (target, met) = match way.name {
+        let (target, met) = match kind.name {
             "default sandbox" => (format!("at most {TARGET} ms more"), more <= TARGET),
             _ => (String::new(), true),
         };
@@ -149,7 +150,7 @@ fn print(figures: &[Vec<f64>], missing: &[Option<String>]) -> Result<bool, Strin
         };
         println!(
             "| {} | {value:.2} ms | {more:.2} ms | {:.2}x | {target} | {met} |",
-            way.name,
+            kind.name,
             value / plain
         );
     }
@@ -167,9 +168,9 @@ fn script(count: usize) -> String {
 }
 
 /// How long a turn with so many commands takes, in seconds.
-fn time(program: &str, place: &Place, way: &Way, count: usize) -> Result<f64, String> {
+fn time(program: &str, place: &BenchDirs, kind: &SandboxKind, count: usize) -> Result<f64, String> {
     let model = place.scratch.join(format!("{count}.txt"));
-    let agent = format!("{program} agent --no-store{} --model script:{}", way.flags, model.display());
+    let agent = format!("{program} agent --no-store{} --model script:{}", kind.flags, model.display());
     let work: &Path = &place.scratch.join("work");
     fs::write(work.join("canary-file"), "").map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
@@ -179,7 +180,7 @@ fn time(program: &str, place: &Place, way: &Way, count: usize) -> Result<f64, St
         .env("ATTACHE_HOME", place.scratch.join("home"))
         .env("NO_COLOR", "1")
         .stdin(Stdio::null());
-    if let Some(backend) = way.backend {
+    if let Some(backend) = kind.backend {
         command.env("ATTACHE_SANDBOX_BACKEND", backend);
     }
     let begin = Instant::now();
@@ -188,12 +189,12 @@ fn time(program: &str, place: &Place, way: &Way, count: usize) -> Result<f64, St
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() || !text.contains("all commands ran") {
         let why = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{}: {}: {}{text}", way.name, output.status, why));
+        return Err(format!("{}: {}: {}{text}", kind.name, output.status, why));
     }
     // Each of them really listed the directory.
     let listed = text.matches("canary-file").count();
     if listed < count {
-        return Err(format!("{}: {listed} of {count} commands ran:\n{text}", way.name));
+        return Err(format!("{}: {listed} of {count} commands ran:\n{text}", kind.name));
     }
     Ok(time)
 }

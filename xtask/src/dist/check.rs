@@ -13,7 +13,7 @@ use super::{Packages, VERSION, output, wheel, write};
 /// The last line of a demo that went well begins with it.
 const GREEN: &str = "Green, after";
 
-type Check = fn(&Packages, &Place) -> Result<String, String>;
+type Check = fn(&Packages, &ScratchDir) -> Result<String, String>;
 
 /// Checks all packages. The error names those that failed.
 pub(super) fn run(packages: &Packages, out: &Path) -> Result<(), String> {
@@ -28,7 +28,7 @@ pub(super) fn run(packages: &Packages, out: &Path) -> Result<(), String> {
     ];
     let mut failed = Vec::new();
     for (name, check) in checks {
-        let place = Place::new(out, name)?;
+        let place = ScratchDir::new(out, name)?;
         match check(packages, &place) {
             Ok(done) => println!("✓ {name:<10} {done}"),
             Err(error) => {
@@ -41,14 +41,14 @@ pub(super) fn run(packages: &Packages, out: &Path) -> Result<(), String> {
 }
 
 /// An empty directory with a home of its own, removed at the end.
-struct Place(PathBuf);
+struct ScratchDir(PathBuf);
 
-impl Place {
-    fn new(out: &Path, name: &str) -> Result<Place, String> {
+impl ScratchDir {
+    fn new(out: &Path, name: &str) -> Result<ScratchDir, String> {
         let path = out.join("check").join(name);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(path.join("home")).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Place(path))
+        Ok(ScratchDir(path))
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -82,13 +82,13 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-fn checksums(packages: &Packages, _: &Place) -> Result<String, String> {
+fn checksums(packages: &Packages, _: &ScratchDir) -> Result<String, String> {
     let directory = packages.checksums.parent().unwrap_or(Path::new("."));
     let list = read(&packages.checksums)?;
     for line in list.lines() {
@@ -101,7 +101,7 @@ fn checksums(packages: &Packages, _: &Place) -> Result<String, String> {
     Ok(format!("{} files", list.lines().count()))
 }
 
-fn archive(packages: &Packages, place: &Place) -> Result<String, String> {
+fn archive(packages: &Packages, place: &ScratchDir) -> Result<String, String> {
     output(place.command("tar").arg("-xzf").arg(&packages.archive))?;
     let directory = place.path(&format!("attache-{VERSION}-{}", packages.target.triple));
     for file in [
@@ -124,7 +124,7 @@ fn archive(packages: &Packages, place: &Place) -> Result<String, String> {
 }
 
 /// Installs into an empty root with dpkg's own database, and removes again.
-fn debian(packages: &Packages, place: &Place) -> Result<String, String> {
+fn debian(packages: &Packages, place: &ScratchDir) -> Result<String, String> {
     let Some(deb) = &packages.deb else { return Ok("not for this system".to_owned()) };
     let root = place.path("root");
     for directory in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "var/log"] {
@@ -152,7 +152,7 @@ fn debian(packages: &Packages, place: &Place) -> Result<String, String> {
 }
 
 /// Installs launcher and program below an empty prefix. Nothing comes from the network.
-fn npm(packages: &Packages, place: &Place) -> Result<String, String> {
+fn npm(packages: &Packages, place: &ScratchDir) -> Result<String, String> {
     write(&place.path("package.json"), b"{ \"private\": true }\n")?;
     let quiet = ["--offline", "--no-audit", "--no-fund", "--no-update-notifier"];
     output(place.command("npm").arg("install").args(quiet).args(&packages.npm))?;
@@ -171,7 +171,7 @@ fn npm(packages: &Packages, place: &Place) -> Result<String, String> {
 }
 
 /// Installs into an empty environment. Only uv itself may come from the network.
-fn pypi(packages: &Packages, place: &Place) -> Result<String, String> {
+fn pypi(packages: &Packages, place: &ScratchDir) -> Result<String, String> {
     output(place.command("python3").args(["-m", "venv", "venv"]))?;
     let bin = place.path("venv/bin");
     let pip = |arguments: &[&str]| {
@@ -207,7 +207,7 @@ fn pypi(packages: &Packages, place: &Place) -> Result<String, String> {
 }
 
 /// Builds the image where there is an engine for it. Its package is the one that `debian` installs.
-fn container(packages: &Packages, place: &Place) -> Result<String, String> {
+fn container(packages: &Packages, place: &ScratchDir) -> Result<String, String> {
     let file = read(&packages.container)?;
     let directory = packages.container.parent().unwrap_or(Path::new("."));
     let arch = packages.target.debian();
@@ -236,7 +236,7 @@ fn container(packages: &Packages, place: &Place) -> Result<String, String> {
 }
 
 /// Installs from a registry with our entry, whose archive is the file beside it, and starts the agent.
-fn registry(packages: &Packages, place: &Place) -> Result<String, String> {
+fn registry(packages: &Packages, place: &ScratchDir) -> Result<String, String> {
     let mut entry: Value =
         serde_json::from_str(&read(&packages.registry)?).map_err(|error| error.to_string())?;
     let system = packages.target.registry();

@@ -31,21 +31,21 @@ impl Exit {
 
 pub(crate) struct Terminal {
     limit: usize,
-    shown: Mutex<Shown>,
+    shown: Mutex<Output>,
     exit: watch::Sender<Option<Exit>>,
     kill: watch::Sender<bool>,
     /// Variants cut in another way.
-    cut: Cut,
+    cut: Truncation,
 }
 
 #[derive(Default)]
-struct Shown {
+struct Output {
     bytes: Vec<u8>,
     truncated: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cut {
+enum Truncation {
     Good,
     /// Keeps the beginning.
     End,
@@ -56,9 +56,9 @@ enum Cut {
 impl Terminal {
     fn new(client: &Client, limit: usize) -> Arc<Terminal> {
         let cut = match client.setup.variant.as_deref() {
-            Some("TERM-06") => Cut::End,
-            Some("TERM-07") => Cut::Anywhere,
-            _ => Cut::Good,
+            Some("TERM-06") => Truncation::End,
+            Some("TERM-07") => Truncation::Anywhere,
+            _ => Truncation::Good,
         };
         Arc::new(Terminal {
             limit,
@@ -69,7 +69,7 @@ impl Terminal {
         })
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn shown(&self) -> MutexGuard<'_, Output> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -80,13 +80,13 @@ impl Terminal {
             return;
         }
         shown.truncated = true;
-        if self.cut == Cut::End {
+        if self.cut == Truncation::End {
             shown.bytes.truncate(self.limit);
             return;
         }
         // TERM-06: the beginning goes; TERM-07: whole characters of it.
         let mut at = shown.bytes.len() - self.limit;
-        while self.cut == Cut::Good && shown.bytes.get(at).is_some_and(|byte| byte & 0xC0 == 0x80) {
+        while self.cut == Truncation::Good && shown.bytes.get(at).is_some_and(|byte| byte & 0xC0 == 0x80) {
             at += 1;
         }
         shown.bytes.drain(..at);

@@ -119,7 +119,7 @@ pub(super) fn play(
 
 fn setup(contestant: &Contestant<'_>, dir: &Path, gateway: &Gateway) -> Result<ChatAgent, String> {
     let Contestant { name, program, cache, model, window, .. } = *contestant;
-    let place = interop::ModelPlace { dir, url: &gateway.url, model, window };
+    let place = interop::ModelEnvironment { dir, url: &gateway.url, model, window };
     if name != super::OURS {
         return interop::chat_agent(name, &place, cache);
     }

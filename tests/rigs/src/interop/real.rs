@@ -10,8 +10,8 @@
 
 mod agents;
 mod drive;
+mod environment;
 mod model;
-mod place;
 mod scenes;
 mod seal;
 mod seen;
@@ -24,7 +24,7 @@ use super::pair::counts_processes;
 use super::report::Report;
 use agents::{AGENTS, Agent};
 use drive::{Driver, Pairing, Programs, Version};
-pub(crate) use place::ModelPlace;
+pub(crate) use environment::ModelEnvironment;
 
 /// The names for `--only`.
 pub(super) fn names() -> Vec<&'static str> {
@@ -113,9 +113,9 @@ impl Modelled {
         &self.programs.node
     }
 
-    fn place(&self, url: &str) -> place::Place {
+    fn place(&self, url: &str) -> environment::AgentEnvironment {
         let dir = self.cache.join("runs").join(format!("check-{}", self.agent.name));
-        place::Place::new(&dir, url, self.agent, &self.programs)
+        environment::AgentEnvironment::new(&dir, url, self.agent, &self.programs)
     }
 
     /// Its command line; it does not depend on the model.
@@ -126,7 +126,7 @@ impl Modelled {
     /// Starts the model and says in which environment the agent runs; the model ends when it is dropped.
     pub(super) fn begin(&self, cache: &Path) -> Result<(impl Drop + use<>, Vec<(String, String)>), String> {
         let dir = cache.join("runs").join(format!("check-{}", self.agent.name));
-        place::Place::clear(&dir)?;
+        environment::AgentEnvironment::clear(&dir)?;
         let model = model::Model::start(&self.programs.model, &dir.join("model.log"))?;
         let place = self.place(&model.url);
         let env = place.settle(&(self.agent.setup)(&place)?)?;
@@ -144,9 +144,9 @@ pub(crate) struct ChatAgent {
 }
 
 /// Installs one of [`CHAT_AGENTS`] and writes its settings.
-pub(crate) fn chat_agent(name: &str, at: &ModelPlace<'_>, cache: &Path) -> Result<ChatAgent, String> {
+pub(crate) fn chat_agent(name: &str, at: &ModelEnvironment<'_>, cache: &Path) -> Result<ChatAgent, String> {
     let node = package("node", cache)?.join("node_modules/node/bin");
-    let place = place::Place::with_model(at, package(name, cache)?, node);
+    let place = environment::AgentEnvironment::with_model(at, package(name, cache)?, node);
     let setup = match name {
         "opencode" => agents::opencode(&place),
         "pi" => agents::pi(&place),
@@ -157,8 +157,9 @@ pub(crate) fn chat_agent(name: &str, at: &ModelPlace<'_>, cache: &Path) -> Resul
 }
 
 /// The environment of an agent without settings of its own.
-pub(crate) fn plain_env(at: &ModelPlace<'_>) -> Result<Vec<(String, String)>, String> {
-    place::Place::with_model(at, PathBuf::new(), PathBuf::from("/usr/bin")).settle(&agents::Setup::default())
+pub(crate) fn plain_env(at: &ModelEnvironment<'_>) -> Result<Vec<(String, String)>, String> {
+    environment::AgentEnvironment::with_model(at, PathBuf::new(), PathBuf::from("/usr/bin"))
+        .settle(&agents::Setup::default())
 }
 
 /// Installs what the lock file of this name in `tests/interop/real` lists.

@@ -13,7 +13,7 @@ use crate::registry::Version;
 use crate::verify::{self, Verdict, expect_any};
 
 /// The asker's reading of an answer.
-type Made = Result<String, String>;
+type AnswerResult = Result<String, String>;
 
 pub(super) async fn verify(line: &Example) -> Verdict {
     let made = match line.method.as_str() {
@@ -59,7 +59,7 @@ fn client(line: &Example) -> Client {
     Client::new().protocol(if line.version == 2 { Protocol::V2 } else { Protocol::V1 })
 }
 
-async fn initialized(line: &Example) -> Made {
+async fn initialized(line: &Example) -> AnswerResult {
     let (link, mut peer) = pair();
     let client = client(line).terminal_auth();
     let connecting = tokio::spawn(async move { client.connect(link).await });
@@ -85,7 +85,7 @@ fn skipped_malformed(agent: &AgentHandle, line: &Example) -> Result<(), String> 
     wrong.map_or(Ok(()), |id| Err(format!("`{id}` became a method of the agent's own")))
 }
 
-async fn opened(line: &Example) -> Made {
+async fn opened(line: &Example) -> AnswerResult {
     let (link, mut peer) = pair();
     let client = client(line);
     let opening = tokio::spawn(async move {
@@ -97,7 +97,7 @@ async fn opened(line: &Example) -> Made {
     finished(opening.await)
 }
 
-async fn prompted(line: &Example) -> Made {
+async fn prompted(line: &Example) -> AnswerResult {
     let (link, mut peer) = pair();
     let client = client(line);
     let prompting = tokio::spawn(async move {
@@ -121,13 +121,13 @@ async fn prompted(line: &Example) -> Made {
     finished(prompting.await)
 }
 
-fn finished(outcome: Result<attache::Result<()>, tokio::task::JoinError>) -> Made {
+fn finished(outcome: Result<attache::Result<()>, tokio::task::JoinError>) -> AnswerResult {
     let outcome = outcome.map_err(|error| error.to_string())?;
     Ok(if outcome.is_ok() { "accepted" } else { "failed request" }.to_owned())
 }
 
 /// An agent asks within a turn; the prompt says what.
-async fn asked(line: &Example, what: &str) -> Made {
+async fn asked(line: &Example, what: &str) -> AnswerResult {
     let (findings, mut found) = mpsc::channel(1);
     let (agent, mut peer) = to_agent::start(&Context::of(line), "sess-1", findings);
     let running = tokio::spawn(agent);

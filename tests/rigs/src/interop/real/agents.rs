@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::place::Place;
+use super::environment::AgentEnvironment;
 use crate::repo;
 
 /// The settings by which `attache check --fake-model` sets agents up.
@@ -11,7 +11,7 @@ const SETTINGS: &str = "crates/check/agents.jsonl";
 pub(super) struct Agent {
     /// Its name for `--only`, and of its lock file's directory in `tests/interop/real`.
     pub(super) name: &'static str,
-    pub(super) setup: fn(&Place) -> Result<Setup, String>,
+    pub(super) setup: fn(&AgentEnvironment) -> Result<Setup, String>,
     /// How a turn ends in which a permission was denied.
     pub(super) denied: &'static str,
     /// With which codes it ends by itself when its input ends.
@@ -108,7 +108,7 @@ pub(super) const AGENTS: &[Agent] = &[
 ];
 
 /// The settings of a known agent for the model of this place.
-fn set_up(name: &str, place: &Place, command: Vec<String>) -> Result<Setup, String> {
+fn set_up(name: &str, place: &AgentEnvironment, command: Vec<String>) -> Result<Setup, String> {
     let text = repo::read(SETTINGS)?;
     let mut known = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let agent = known.find(|agent| agent["name"] == name).ok_or_else(|| format!("{SETTINGS}: no {name}"))?;
@@ -134,13 +134,13 @@ fn change(setup: &mut Setup, file: &str, change: impl FnOnce(&mut Value)) {
     }
 }
 
-fn gemini(place: &Place) -> Result<Setup, String> {
+fn gemini(place: &AgentEnvironment) -> Result<Setup, String> {
     // A named model: for `auto` another model is asked first which one to take.
     let args = ["--acp", "--model", "gemini-2.5-pro"];
     set_up("gemini", place, place.script("@google/gemini-cli/bundle/gemini.js", &args))
 }
 
-pub(super) fn opencode(place: &Place) -> Result<Setup, String> {
+pub(super) fn opencode(place: &AgentEnvironment) -> Result<Setup, String> {
     let command = vec![place.installed("opencode-ai/bin/opencode.exe"), "acp".to_owned()];
     // It installs a package into its settings unless it finds it there; that it is listed is enough.
     let mut setup = set_up("opencode", place, command)?;
@@ -153,25 +153,25 @@ pub(super) fn opencode(place: &Place) -> Result<Setup, String> {
     Ok(setup)
 }
 
-fn claude(place: &Place) -> Result<Setup, String> {
+fn claude(place: &AgentEnvironment) -> Result<Setup, String> {
     // Tools of MCP servers are offered from the start, not found by a search.
     set_up("claude", place, place.script("@agentclientprotocol/claude-agent-acp/dist/index.js", &[]))
 }
 
-fn codex(place: &Place) -> Result<Setup, String> {
+fn codex(place: &AgentEnvironment) -> Result<Setup, String> {
     // The name of a model that it knows: for others it warns in the text of every answer. In its usual mode it edits and
     // runs without asking, inside a sandbox.
     set_up("codex", place, place.script("@agentclientprotocol/codex-acp/dist/index.js", &[]))
 }
 
-pub(super) fn qwen(place: &Place) -> Result<Setup, String> {
+pub(super) fn qwen(place: &AgentEnvironment) -> Result<Setup, String> {
     // In its usual mode a model decides what needs no question.
     let args = ["--acp", "--approval-mode", "default"];
     set_up("qwen", place, place.script("@qwen-code/qwen-code/cli-entry.js", &args))
 }
 
 /// pi, through the adapter `pi-acp`.
-pub(super) fn pi(place: &Place) -> Result<Setup, String> {
+pub(super) fn pi(place: &AgentEnvironment) -> Result<Setup, String> {
     let mut setup = set_up("pi", place, place.script("pi-acp/dist/index.js", &[]))?;
     setup.env.push(("PI_ACP_PI_COMMAND".to_owned(), place.installed(".bin/pi")));
     if let Some(window) = place.window {

@@ -10,7 +10,7 @@ use super::super::install;
 use super::super::pair::{self, Start};
 use super::super::tap::{self, Log};
 use super::agents::{Agent, Setup};
-use super::place::Place;
+use super::environment::AgentEnvironment;
 use super::scenes::{How, Scene};
 use super::{package, seal, seen};
 
@@ -136,7 +136,7 @@ pub(super) struct Played {
 pub(super) fn play(
     pairing: Pairing<'_>,
     programs: &Programs,
-    place: &Place,
+    place: &AgentEnvironment,
     setup: &Setup,
     scenes: &'static [Scene],
     again: Option<&str>,
@@ -155,7 +155,7 @@ pub(super) fn play(
 fn sdk(
     version: Version,
     programs: &Programs,
-    place: &Place,
+    place: &AgentEnvironment,
     setup: &Setup,
     env: &[(String, String)],
     scenes: &[&'static Scene],
@@ -213,7 +213,7 @@ fn sdk(
 fn program(
     version: Version,
     programs: &Programs,
-    place: &Place,
+    place: &AgentEnvironment,
     setup: &Setup,
     env: &[(String, String)],
     scene: &'static Scene,

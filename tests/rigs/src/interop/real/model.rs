@@ -27,11 +27,11 @@ impl Model {
     }
 
     /// Stops the model and returns its requests.
-    pub(super) fn finish(self) -> Result<Asked, String> {
+    pub(super) fn finish(self) -> Result<ModelRequests, String> {
         let log = self.log.clone();
         drop(self);
         let text = fs::read_to_string(&log).map_err(|error| format!("{}: {error}", log.display()))?;
-        Ok(Asked(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()))
+        Ok(ModelRequests(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()))
     }
 }
 
@@ -43,9 +43,9 @@ impl Drop for Model {
 }
 
 /// What a model was asked, in order.
-pub(super) struct Asked(Vec<Value>);
+pub(super) struct ModelRequests(Vec<Value>);
 
-impl Asked {
+impl ModelRequests {
     fn entries(&self, what: &str) -> impl Iterator<Item = &Value> {
         self.0.iter().filter(move |entry| entry["what"] == what)
     }

@@ -8,8 +8,8 @@ use super::super::report::{Report, Row};
 use super::super::wire;
 use super::agents::Agent;
 use super::drive::{self, Driver, Pairing, Played, Programs, Run, Version};
-use super::model::{Asked, Model};
-use super::place::{BEFORE, Place};
+use super::environment::{AgentEnvironment, BEFORE};
+use super::model::{Model, ModelRequests};
 use super::seen::{self, Seen};
 
 /// What happens in a turn.
@@ -74,7 +74,7 @@ struct Stage<'a> {
     seen: &'a Seen,
     /// How the turn ended, as our client reported it.
     told: &'a str,
-    asked: &'a Asked,
+    asked: &'a ModelRequests,
 }
 
 const WORDS: &str = "pong über 4711";
@@ -175,11 +175,11 @@ const SECOND: &[Scene] =
     &[Scene { name: "again", how: How::Allow, marker: "recall", kept: true, begins: false, judge: again }];
 
 impl Scene {
-    fn marker(&self, place: &Place) -> String {
+    fn marker(&self, place: &AgentEnvironment) -> String {
         self.marker.replace('@', &place.work.to_string_lossy())
     }
 
-    pub(super) fn prompt(&self, place: &Place) -> String {
+    pub(super) fn prompt(&self, place: &AgentEnvironment) -> String {
         format!("Please do this: [[{}]]", self.marker(place))
     }
 
@@ -369,7 +369,7 @@ pub(super) fn play(
     report: &mut Report,
 ) -> Result<Begun, String> {
     let dir = pairing.directory(cache);
-    Place::clear(&dir)?;
+    AgentEnvironment::clear(&dir)?;
     let runs = act(pairing, programs, &dir, FIRST, None, report)?;
     let kept = runs.iter().flat_map(|run| &run.scenes).find(|played| played.scene.kept);
     Ok(Begun { session: kept.and_then(|played| played.session.clone()), minute: minute() })
@@ -410,7 +410,7 @@ fn act(
     Report::start(&client, &name);
     let started = Instant::now();
     let model = Model::start(&programs.model, &dir.join(format!("model-{}.log", scenes[0].name)))?;
-    let place = Place::new(dir, &model.url, agent, programs);
+    let place = AgentEnvironment::new(dir, &model.url, agent, programs);
     let runs = drive::play(pairing, programs, &place, &(agent.setup)(&place)?, scenes, again)?;
     let asked = model.finish()?;
     let (mut good, mut bad, mut messages, mut odd) = (0, Vec::new(), 0, Vec::new());

@@ -46,14 +46,14 @@ struct Kept {
 }
 
 /// Everything that the sessions share.
-struct House {
+struct SharedState {
     kept: Mutex<Vec<Kept>>,
     notes: Mutex<u32>,
     meeting: Barrier,
 }
 
 struct Conversation {
-    house: Arc<House>,
+    shared: Arc<SharedState>,
     id: SessionId,
     cwd: PathBuf,
     mcp_servers: Vec<McpServer>,
@@ -67,7 +67,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl House {
+impl SharedState {
     fn history(&self, id: &SessionId) -> Result<Vec<(String, String)>> {
         let kept = lock(&self.kept);
         let found = kept.iter().find(|kept| kept.id == *id);
@@ -85,7 +85,7 @@ impl House {
         let modes = vec![SessionMode::new("ask", "Ask"), SessionMode::new("code", "Code")];
         let hint = UnstructuredCommandInput::new("query");
         OpenedSession::new(Conversation {
-            house: self,
+            shared: self,
             id: request.id,
             cwd: request.cwd,
             mcp_servers: request.mcp_servers,
@@ -144,12 +144,12 @@ impl AgentSession for Conversation {
         match verb {
             "say" => {
                 turn.say(rest).await?;
-                let mut kept = lock(&self.house.kept);
+                let mut kept = lock(&self.shared.kept);
                 if let Some(kept) = kept.iter_mut().find(|kept| kept.id == self.id) {
                     kept.history.push((text.to_owned(), rest.to_owned()));
                 }
             }
-            "count" => turn.say(self.house.history(&self.id)?.len().to_string()).await?,
+            "count" => turn.say(self.shared.history(&self.id)?.len().to_string()).await?,
             "stream" => {
                 for i in 0..number(rest)? {
                     turn.say(format!("{i}:é\u{2028}😀;")).await?;
@@ -225,7 +225,7 @@ impl AgentSession for Conversation {
             }
             "meet" => {
                 // The first to come waits for the second: only turns that run side by side get through.
-                turn.until_cancelled(self.house.meeting.wait()).await?;
+                turn.until_cancelled(self.shared.meeting.wait()).await?;
                 for i in 0..10 {
                     turn.say(format!("{}/{i};", self.id)).await?;
                     tokio::task::yield_now().await;
@@ -432,13 +432,14 @@ async fn replay(session: &SessionHandle, history: Vec<(String, String)>) -> Resu
 /// it prints.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let house = Arc::new(House { kept: Mutex::default(), notes: Mutex::default(), meeting: Barrier::new(2) });
-    let [new, load, resume, fork, list, delete, note, notes] = std::array::from_fn(|_| Arc::clone(&house));
+    let shared =
+        Arc::new(SharedState { kept: Mutex::default(), notes: Mutex::default(), meeting: Barrier::new(2) });
+    let [new, load, resume, fork, list, delete, note, notes] = std::array::from_fn(|_| Arc::clone(&shared));
     let agent = Agent::new(move |request: OpenRequest| {
-        let house = Arc::clone(&new);
+        let shared = Arc::clone(&new);
         async move {
-            house.keep(&request, Vec::new());
-            Ok(house.open(request))
+            shared.keep(&request, Vec::new());
+            Ok(shared.open(request))
         }
     })
     .info("interop-agent", "1.0.0")
@@ -450,29 +451,29 @@ async fn main() -> Result<()> {
     .auth(Pass)
     .logout(|| async { Ok(()) })
     .load(move |request| {
-        let house = Arc::clone(&load);
+        let shared = Arc::clone(&load);
         async move {
-            replay(&request.session, house.history(&request.id)?).await?;
-            Ok(house.open(request))
+            replay(&request.session, shared.history(&request.id)?).await?;
+            Ok(shared.open(request))
         }
     })
     .resume(move |request| {
-        let house = Arc::clone(&resume);
+        let shared = Arc::clone(&resume);
         async move {
-            house.history(&request.id)?;
-            Ok(house.open(request))
+            shared.history(&request.id)?;
+            Ok(shared.open(request))
         }
     })
     .fork(move |source, request| {
-        let house = Arc::clone(&fork);
+        let shared = Arc::clone(&fork);
         async move {
-            house.keep(&request, house.history(&source)?);
-            Ok(house.open(request))
+            shared.keep(&request, shared.history(&source)?);
+            Ok(shared.open(request))
         }
     })
     .list(move |request| {
-        let house = Arc::clone(&list);
-        async move { house.list(&request) }
+        let shared = Arc::clone(&list);
+        async move { shared.list(&request) }
     })
     .delete(move |id| {
         lock(&delete.kept).retain(|kept| kept.id != id);

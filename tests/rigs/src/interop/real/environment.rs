@@ -10,7 +10,7 @@ use super::drive::Programs;
 pub(super) const BEFORE: &str = "one\ntwo\nthree\n";
 
 /// Where an agent runs with a real model.
-pub(crate) struct ModelPlace<'a> {
+pub(crate) struct ModelEnvironment<'a> {
     /// Has the directories `work`, `home` and `tmp`.
     pub(crate) dir: &'a Path,
     /// The server of the model, without `/v1`. It is also the proxy for everything else.
@@ -22,7 +22,7 @@ pub(crate) struct ModelPlace<'a> {
 /// The name of the fake model.
 const FAKE_MODEL: &str = "fake-model";
 
-pub(super) struct Place {
+pub(super) struct AgentEnvironment {
     pub(super) dir: PathBuf,
     /// The session's directory.
     pub(super) work: PathBuf,
@@ -38,7 +38,7 @@ pub(super) struct Place {
     pub(super) node: PathBuf,
 }
 
-impl Place {
+impl AgentEnvironment {
     /// Directories for an agent, with the files that the scenes work on; what an earlier run left is gone.
     pub(super) fn clear(dir: &Path) -> Result<(), String> {
         let make = || {
@@ -71,7 +71,7 @@ impl Place {
     }
 
     /// The place for an agent with a real model.
-    pub(super) fn with_model(place: &ModelPlace<'_>, package: PathBuf, node: PathBuf) -> Self {
+    pub(super) fn with_model(place: &ModelEnvironment<'_>, package: PathBuf, node: PathBuf) -> Self {
         Self {
             dir: place.dir.to_owned(),
             work: place.dir.join("work"),
