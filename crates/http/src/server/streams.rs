@@ -29,6 +29,8 @@ pub(super) struct Streams {
     held: HeldBytes,
     /// Sessions with shared bytes, each once.
     shared: VecDeque<Arc<str>>,
+    /// A session with an event at the front of the connection's buffer, and how many bytes of it are left there.
+    begun: Option<(Arc<str>, usize)>,
     /// Bytes that readers have taken.
     taken: u64,
     unnamed: usize,
@@ -83,6 +85,7 @@ impl Streams {
             sessions: HashMap::new(),
             held: HeldBytes::new(&usage),
             shared: VecDeque::new(),
+            begun: None,
             taken: 0,
             unnamed: 0,
             max_sessions: limits.sessions,
@@ -219,7 +222,19 @@ impl Streams {
         self.connection.buffer = stream.buffer.split_to(count);
         stream.shared -= count;
         if stream.shared > 0 {
-            self.shared.push_back(session);
+            self.shared.push_back(Arc::clone(&session));
+        }
+        if count > PIECE {
+            self.begun = Some((session, count));
+        }
+    }
+
+    /// Lets a session be read again whose event the connection's reader has taken, or will never take.
+    fn end_begun(&mut self) {
+        if let Some((session, _)) = self.begun.take()
+            && let Some(stream) = self.sessions.get_mut(&session)
+        {
+            stream.wake();
         }
     }
 
@@ -259,6 +274,9 @@ impl Streams {
         }
         stream.reader = None;
         stream.waker = None;
+        if session.is_none() {
+            return self.end_begun();
+        }
         let is_forgotten = !stream.named && stream.buffer.is_empty();
         if let Some(session) = session
             && is_forgotten
@@ -279,18 +297,28 @@ impl Streams {
             self.take_shared();
         }
         let over = self.over;
+        // Its next message must not overtake one that the connection's stream has sent in part.
+        let is_begun = session.is_some() && self.begun.as_ref().map(|(begun, _)| begun) == session.as_ref();
         let Some(stream) = self.stream(session) else { return Poll::Ready(None) };
         if stream.reader != Some(id) {
             return Poll::Ready(None);
         }
-        if !stream.buffer.is_empty() {
+        if !stream.buffer.is_empty() && !is_begun {
             let count = stream.buffer.len().min(PIECE);
             let bytes = stream.buffer.split_to(count).freeze();
             self.held.subtract(count);
             self.taken += count as u64;
+            if session.is_none()
+                && let Some((_, left)) = &mut self.begun
+            {
+                *left = left.saturating_sub(count);
+                if *left == 0 {
+                    self.end_begun();
+                }
+            }
             return Poll::Ready(Some(bytes));
         }
-        if over {
+        if over && !is_begun {
             return Poll::Ready(None);
         }
         stream.waker = Some(cx.waker().clone());
@@ -311,6 +339,7 @@ impl Streams {
         }
         if at_once {
             self.shared.clear();
+            self.begun = None;
         }
     }
 

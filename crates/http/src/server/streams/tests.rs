@@ -1,4 +1,6 @@
 use super::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Wake;
 
 fn streams() -> Streams {
     Streams::new(&Limits::default(), false, Usage::default())
@@ -77,11 +79,49 @@ fn the_connection_takes_whole_events_of_a_session() {
     streams.add_to_session("a", b"2");
     while streams.fall_back("a") {}
     assert_eq!(take(&mut streams, &connection).unwrap().len(), PIECE - "data: ".len());
-    // The rest of a message that was begun stays on its stream.
+    // The rest of a message that was begun stays on its stream, and nothing overtakes it.
     let session = streams.attach(Some("a")).unwrap();
-    assert_eq!(take(&mut streams, &session).as_deref(), Some("2 "));
-    assert_eq!(take(&mut streams, &connection).as_deref(), Some("xxxxxx "));
+    streams.add_to_session("a", b"3");
+    streams.add(b"c");
+    assert_eq!(take(&mut streams, &session), None);
+    assert_eq!(take(&mut streams, &connection).as_deref(), Some("xxxxxx c "));
+    assert_eq!(take(&mut streams, &session).as_deref(), Some("2 3 "));
     assert_eq!(streams.held(), 0);
+}
+
+#[test]
+fn a_session_waits_for_no_connection_that_is_gone() {
+    for leaves in [true, false] {
+        let mut streams = streams();
+        let connection = streams.attach(None).unwrap();
+        streams.add_to_session("a", &vec![b'x'; 2 * PIECE]);
+        streams.add_to_session("a", b"2");
+        while streams.fall_back("a") {}
+        assert_eq!(take(&mut streams, &connection).unwrap().len(), PIECE - "data: ".len());
+        let session = streams.attach(Some("a")).unwrap();
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let polled = streams.poll_take(&session.0, session.1, &Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        if leaves {
+            streams.detach(&connection.0, connection.1);
+        } else {
+            assert_eq!(take(&mut streams, &connection).unwrap().len(), PIECE);
+            assert!(!woken.0.load(Ordering::Relaxed));
+            assert_eq!(take(&mut streams, &connection).as_deref(), Some("xxxxxx "));
+        }
+        assert!(woken.0.load(Ordering::Relaxed));
+        assert_eq!(take(&mut streams, &session).as_deref(), Some("2 "));
+    }
+}
+
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]
