@@ -1,11 +1,12 @@
-//! Any requests to a server with a token: no panic, no access without the token, no status of a fault, no token in a response.
+//! Any requests to a server with a token: no panic, no access without the token or for pages of other sites, no status of a fault, no
+//! token in a response.
 //!
 //! The input is a list of requests, separated by zero bytes: a line with method and URI, lines of headers, an empty line, the body.
 //! `$T` stands for the token and `$C` for the connection id that was given last, so that requests can get past the checks.
 #![no_main]
 
 use attache_http::server::fuzzing::Router;
-use attache_http::server::{Access, Accepted, Limits, Options, Tokens};
+use attache_http::server::{Access, Accepted, Limits, Metrics, Options, Tokens};
 use attache_rpc::{Frame, encode};
 use libfuzzer_sys::fuzz_target;
 use std::cell::OnceCell;
@@ -38,6 +39,7 @@ async fn play(data: &[u8], token: &str, tokens: Tokens) {
     let options = Options {
         names: vec!["name".to_owned()],
         access: Access::tokens(tokens),
+        metrics: Some(Metrics::new(|| "up 1\n".to_owned())),
         limits: Limits { message: 1024, open_requests: 4, sessions: 4, ..Limits::default() },
         ..Options::default()
     };
@@ -48,11 +50,16 @@ async fn play(data: &[u8], token: &str, tokens: Tokens) {
         let has_token = text.windows(2).any(|word| word == b"$T");
         let text = replace(&replace(text, b"$T", token.as_bytes()), b"$C", connection.as_bytes());
         let Some((method, uri, headers, body)) = parse(&text) else { continue };
+        let has_foreign_origin = headers
+            .iter()
+            .any(|(name, value)| name.eq_ignore_ascii_case(b"origin") && value.eq_ignore_ascii_case(b"null"));
         let Some((status, headers)) = router.respond(method, uri, &headers, body).await else { continue };
         assert!(status < 500, "{status}");
         let path = uri.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default();
-        let is_open = method == b"OPTIONS" || path.ends_with(b"/health") || path.ends_with(b"/ready");
+        let status_pages: [&[u8]; 3] = [b"/health", b"/ready", b"/metrics"];
+        let is_open = method == b"OPTIONS" || status_pages.iter().any(|page| path.ends_with(page));
         assert!(has_token || is_open || status >= 400, "{status} without a token");
+        assert!(!has_foreign_origin || status >= 400, "{status} for a page of another site");
         for (name, value) in headers {
             assert!(!value.windows(token.len()).any(|part| part == token.as_bytes()) || name == "access-control-allow-origin", "{name}");
             if name == "acp-connection-id" {

@@ -252,7 +252,7 @@ pub(super) enum Refusal {
     Token,
 }
 
-/// Checks a request. Returns the owner of its token.
+/// Checks a request. Returns the owner of its token. `bound` is the address that the client uses.
 // HTTP-33, HTTP-36: `Origin` and the ids in headers are no credentials.
 pub(super) fn check(
     headers: &HeaderMap,
@@ -266,10 +266,8 @@ pub(super) fn check(
     }
     for origin in headers.get_all(ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
-        let is_same =
-            |host: &str| origin.split_once("://").is_some_and(|(_, name)| name.eq_ignore_ascii_case(host));
         let is_listed = options.origins.iter().any(|known| known.eq_ignore_ascii_case(origin));
-        if !is_listed && !host.is_some_and(is_same) {
+        if !is_listed && !host.is_some_and(|host| is_own_origin(origin, host, options.tls.is_some())) {
             return Err(Refusal::Origin);
         }
     }
@@ -279,6 +277,14 @@ pub(super) fn check(
             tokens(headers).find_map(|token| access.authenticate(&token)).map(Some).ok_or(Refusal::Token)
         }
     }
+}
+
+/// Whether a page comes from the server that `host` names.
+fn is_own_origin(origin: &str, host: &str, has_tls: bool) -> bool {
+    let Some((scheme, name)) = origin.split_once("://") else { return false };
+    // A page without TLS may be from anyone in between. A server without TLS may have a proxy in front that has it.
+    let is_scheme = scheme.eq_ignore_ascii_case("https") || !has_tls && scheme.eq_ignore_ascii_case("http");
+    is_scheme && name.eq_ignore_ascii_case(host)
 }
 
 /// Whether a `Host` header names this server. A page of another site can make a name of its own point to a loopback address, so
@@ -344,6 +350,21 @@ mod tests {
         {
             let refused = verdict(&options, &[host, ("origin", origin)]);
             assert_eq!(refused, Err(Refusal::Origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_page_without_tls_is_none_of_a_server_with_tls() {
+        let host = "agents.example:443";
+        for (origin, without, with) in [
+            ("https://agents.example:443", true, true),
+            ("http://agents.example:443", true, false),
+            ("ftp://agents.example:443", false, false),
+            ("https://agents.example", false, false),
+            ("agents.example:443", false, false),
+        ] {
+            assert_eq!(is_own_origin(origin, host, false), without, "{origin}");
+            assert_eq!(is_own_origin(origin, host, true), with, "{origin}");
         }
     }
 

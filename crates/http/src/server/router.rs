@@ -101,21 +101,16 @@ fn refused(status: StatusCode, why: &str) -> Box<Response> {
 
 async fn routed<B: RequestBody>(shared: &Arc<Shared>, remote: SocketAddr, request: Request<B>) -> Routed {
     let path = request.uri().path();
-    if request.method() == Method::GET && matches!(path, "/health" | "/ready") && remote.ip().is_loopback() {
-        return Ok(match path == "/ready" && shared.is_draining() {
-            true => refuse(StatusCode::SERVICE_UNAVAILABLE, "draining"),
-            false => refuse(StatusCode::OK, "ok"),
-        });
-    }
-    if request.method() == Method::GET
-        && path == "/metrics"
-        && remote.ip().is_loopback()
-        && let Some(metrics) = &shared.options.metrics
-    {
-        return Ok(refuse(StatusCode::OK, metrics.0().trim_end()));
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    if let Some(status) = status_page(shared, remote, request.method(), path) {
+        // A page of another site must not read it, also not under a name of its own. There is no token to check.
+        let checked = access::check(request.headers(), authority, remote.ip(), &shared.options);
+        return match checked {
+            Err(Refusal::Host | Refusal::Origin) => Err(forbidden(checked)),
+            Ok(_) | Err(Refusal::Token) => Ok(status),
+        };
     }
     let name = endpoint(shared, path)?;
-    let authority = request.uri().authority().map(|authority| authority.as_str());
     let checked = access::check(request.headers(), authority, shared.address.ip(), &shared.options);
     if request.method() == Method::OPTIONS {
         // A preflight has no token.
@@ -143,6 +138,22 @@ async fn routed<B: RequestBody>(shared: &Arc<Shared>, remote: SocketAddr, reques
             response.headers_mut().insert(ALLOW, METHODS);
             Err(response)
         }
+    }
+}
+
+/// The state of the server, for supervisors on this machine.
+fn status_page(shared: &Shared, remote: SocketAddr, method: &Method, path: &str) -> Option<Response> {
+    if method != Method::GET || !remote.ip().is_loopback() {
+        return None;
+    }
+    match path {
+        "/ready" if shared.is_draining() => Some(refuse(StatusCode::SERVICE_UNAVAILABLE, "draining")),
+        "/health" | "/ready" => Some(refuse(StatusCode::OK, "ok")),
+        "/metrics" => {
+            let metrics = shared.options.metrics.as_ref()?;
+            Some(refuse(StatusCode::OK, metrics.0().trim_end()))
+        }
+        _ => None,
     }
 }
 

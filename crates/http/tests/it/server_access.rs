@@ -1,7 +1,7 @@
 //! Tokens, hosts and origins.
 
 use crate::kit::{Http, request, serve, upgrade};
-use attache_http::server::{Access, Options, Server, Tokens};
+use attache_http::server::{Access, Metrics, Options, Server, Tokens};
 use hyper::{Method, StatusCode};
 use serde_json::json;
 
@@ -47,15 +47,32 @@ async fn connections_belong_to_the_user_who_made_them() {
 
 #[tokio::test]
 async fn other_sites_are_refused_on_every_method() {
-    let client = Http::new(serve(Options::default()).await);
+    let metrics = Some(Metrics::new(|| "up 1\n".to_owned()));
+    let client = Http::new(serve(Options { metrics, ..Options::default() }).await);
     let open = client.initialize().await;
+    let status_pages = ["/health", "/ready", "/metrics"];
     for evil in [open.with("origin", "https://evil.example"), open.with("host", "evil.example")] {
         assert_eq!(evil.open(None).await.status, StatusCode::FORBIDDEN);
         assert_eq!(evil.post(request(1, "session/new", json!({}))).await.status, StatusCode::FORBIDDEN);
         assert_eq!(evil.send(Method::DELETE, "/acp", "").await.status, StatusCode::FORBIDDEN);
         assert_eq!(evil.send(Method::OPTIONS, "/acp", "").await.status, StatusCode::FORBIDDEN);
+        for page in status_pages {
+            let refused = evil.send(Method::GET, page, "").await;
+            assert_eq!(refused.status, StatusCode::FORBIDDEN, "{page}");
+            assert!(!refused.text().await.contains("up 1"), "{page}");
+        }
     }
     assert_eq!(open.open(None).await.status, StatusCode::OK);
+    for page in status_pages {
+        assert_eq!(client.send(Method::GET, page, "").await.status, StatusCode::OK, "{page}");
+    }
+}
+
+#[tokio::test]
+async fn status_pages_need_no_token() {
+    let (_, _, anonymous) = two_users().await;
+    assert_eq!(anonymous.send(Method::GET, "/health", "").await.status, StatusCode::OK);
+    assert_eq!(anonymous.send(Method::GET, "/ready", "").await.status, StatusCode::OK);
 }
 
 #[tokio::test]
