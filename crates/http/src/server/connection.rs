@@ -239,6 +239,10 @@ impl Connection {
                     state.streams.add_to_session(&session, line).then_some(session)
                 }
                 Some(Route::SessionIfRead(session)) => {
+                    // `session/fork` names another session than the one of its request.
+                    if let Some(opened) = opened {
+                        let _ = state.streams.name(&opened);
+                    }
                     state.streams.add_response(&session, line).then_some(session)
                 }
                 Some(Route::Connection) | None => {

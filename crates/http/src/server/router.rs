@@ -373,8 +373,8 @@ async fn post<B: RequestBody>(
     let route = message.id.filter(|_| message.method.is_some()).map(|id| {
         let own = || session.map(Arc::<str>::from);
         let route = match message.method {
-            Some("session/new" | "session/fork") => Some(Route::Opening),
-            Some("session/load" | "session/resume" | "session/close" | "session/delete") => {
+            Some("session/new") => Some(Route::Opening),
+            Some("session/load" | "session/resume" | "session/fork" | "session/close" | "session/delete") => {
                 own().map(Route::SessionIfRead)
             }
             _ => own().map(Route::Session),
@@ -386,9 +386,26 @@ async fn post<B: RequestBody>(
     Ok(empty(StatusCode::ACCEPTED))
 }
 
-/// Whether a method is about one session.
+/// Whether a known method is about one session. The agent refuses unknown ones itself.
 fn needs_session(method: &str) -> bool {
-    method.starts_with("session/") && !matches!(method, "session/new" | "session/list")
+    let Some(name) = method.strip_prefix("session/") else { return false };
+    matches!(
+        name,
+        "load"
+            | "resume"
+            | "fork"
+            | "close"
+            | "delete"
+            | "prompt"
+            | "cancel"
+            | "set_mode"
+            | "set_model"
+            | "set_config_option"
+            | "set_title"
+            | "status"
+            | "archive"
+            | "unarchive"
+    )
 }
 
 /// Reads a body. Bodies of all clients together have a bound, so that many large ones wait for each other.

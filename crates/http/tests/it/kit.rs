@@ -44,7 +44,11 @@ async fn agent(mut link: Link) {
                 Value::Null
             }
             Some("initialize") => json!({"protocolVersion": 1}),
-            Some("session/new") => {
+            Some("session/unknown") => {
+                lines.push(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}}));
+                Value::Null
+            }
+            Some("session/new" | "session/fork") => {
                 sessions += 1;
                 json!({"sessionId": format!("s{sessions}")})
             }

@@ -196,6 +196,28 @@ async fn a_later_reader_replaces_the_first() {
 }
 
 #[tokio::test]
+async fn a_fork_is_answered_where_its_source_is_read() {
+    // HTTP-13: like that of session/load, so that it stays behind what the source has sent.
+    let client = Http::new(serve(Options::default()).await).initialize().await;
+    let mut connection = client.open(None).await;
+    let mut source = client.open(Some("read")).await;
+    client.accept(request(1, "session/fork", json!({"sessionId": "read"}))).await;
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s1"}});
+    assert_eq!(source.event().await.unwrap(), answer);
+    client.accept(request(2, "session/fork", json!({"sessionId": "unread"}))).await;
+    assert_eq!(connection.event().await.unwrap()["result"]["sessionId"], "s2");
+}
+
+#[tokio::test]
+async fn the_agent_refuses_unknown_methods() {
+    let client = Http::new(serve(Options::default()).await).initialize().await;
+    let mut connection = client.open(None).await;
+    // HTTP-15: only methods that are known to be about a session need one.
+    client.accept(request(1, "session/unknown", json!({}))).await;
+    assert_eq!(connection.event().await.unwrap()["error"]["code"], -32601);
+}
+
+#[tokio::test]
 async fn closing_a_session_leaves_its_stream_open() {
     // HTTP-35
     let client = Http::new(serve(Options::default()).await).initialize().await;
