@@ -7,6 +7,9 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
+/// Prefix of methods that belong to the protocol itself.
+pub(crate) const RESERVED: &str = "$/";
+
 /// A parsed line.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -47,7 +50,7 @@ pub struct Malformed<'a> {
     pub line: &'a [u8],
     /// The reason.
     pub fault: Fault,
-    /// The error response that is due, if any.
+    /// The error response that is due, if any. None is due to a broken notification whose method begins with `$/`.
     pub answer: Option<(Id, ErrorObject)>,
 }
 
@@ -274,8 +277,13 @@ impl<'a> Envelope<'a> {
 
     fn call(&self, line: &'a [u8], sound: bool, method: &'a RawValue, too_deep: bool) -> Frame<'a> {
         let id = self.id.map(Id::from_raw);
+        let name = text_of(method);
+        // CANCEL-14: there are clients whose keep-alive is `{"method":"$/ping"}`, and they do not expect an error for it.
+        if !sound && id.is_none() && name.as_ref().is_some_and(|name| name.starts_with(RESERVED)) {
+            return malformed(line, Fault::NotMessage, None);
+        }
         // RPC-01, RPC-06, RPC-10: the version, the id and the type of the method must be right.
-        let (true, Some(method), true) = (sound, text_of(method), id != Some(None)) else {
+        let (true, Some(method), true) = (sound, name, id != Some(None)) else {
             return refuse(line, Fault::NotMessage);
         };
         let id = id.flatten();

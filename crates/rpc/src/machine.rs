@@ -1,5 +1,6 @@
 //! The state between two frames: callers that wait for a response, and open requests of the peer.
 
+use crate::frame::RESERVED;
 use crate::open_requests::OpenRequests;
 use crate::{ErrorObject, Fault, Frame, Id, Malformed, encode};
 use serde::Serialize;
@@ -396,6 +397,9 @@ impl<W, T> Machine<W, T> {
             // STDIO-11
             return Event::Ignored { reason: "a blank line" };
         }
+        if fault == Fault::NotMessage && answer.is_none() {
+            return Event::Ignored { reason: "a protocol notification without a version" };
+        }
         if let Some((id, error)) = answer
             && (fault != Fault::Log || self.limits.answer_noise)
         {
@@ -405,8 +409,6 @@ impl<W, T> Machine<W, T> {
     }
 }
 
-/// Prefix of methods that belong to the protocol itself.
-const RESERVED: &str = "$/";
 const CANCEL_REQUEST: &str = "$/cancel_request";
 
 fn write_error(out: &mut Vec<u8>, id: &Id, error: &ErrorObject) {

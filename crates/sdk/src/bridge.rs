@@ -1,7 +1,7 @@
 //! Two links joined.
 
 use crate::{Flow, FrameReader, FrameWriter, Link, Tap};
-use attache_rpc::{Frame, Scan};
+use attache_rpc::{Fault, Frame, Malformed, Scan};
 use std::io;
 use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
@@ -42,8 +42,11 @@ pub enum ClientEnd {
     AwaitAnswers,
 }
 
-/// Passes all messages between a client and an agent, unchanged and in order, until one of them ends. A child process is ended with
-/// its tree. The [taps](Link::tap) of both links see every message.
+/// Passes messages between a client and an agent, unchanged and in order, until one of them ends. A child process is ended with its
+/// tree. The [taps](Link::tap) of both links see every message.
+///
+/// Notifications of the client whose method begins with `$/` end here, except `$/cancel_request`: they are about the connection, such as
+/// the keep-alive `$/ping` of some clients, and many agents answer them with an error.
 ///
 /// ```
 /// use attache::{ClientEnd, Link, bridge};
@@ -64,11 +67,12 @@ pub async fn bridge(mut client: Link, mut agent: Link, at_end: ClientEnd) -> Bri
         let mut down = std::pin::pin!(pass(&mut from_agent, &mut to_client, |line| {
             taps.pass(Flow::Out, line);
             open.answered(line);
+            true
         }));
         let ended = tokio::select! {
             ended = pass(&mut from_client, &mut to_agent, |line| {
                 taps.pass(Flow::In, line);
-                open.asked(line);
+                open.asked(line)
             }) => match ended {
                 // The agent reads no more: what it has sent is passed on, and its end counts.
                 Err(Failed::Write(_)) => tokio::time::timeout(LINGER, &mut down).await.unwrap_or(ended),
@@ -136,12 +140,21 @@ struct Open {
 }
 
 impl Open {
-    fn asked(&self, line: &[u8]) {
+    /// Counts a request. Returns whether the line is for the agent.
+    fn asked(&self, line: &[u8]) -> bool {
         let is_request = match Scan::line(line, DEPTH) {
             Scan::Call(call) => call.id.is_some(),
+            // CANCEL-14, CANCEL-13
+            Scan::Frame(Frame::Notification { method, .. }) => {
+                return !method.starts_with("$/") || method == "$/cancel_request";
+            }
+            Scan::Frame(Frame::Malformed(Malformed { fault: Fault::NotMessage, answer: None, .. })) => {
+                return false;
+            }
             Scan::Frame(frame) => matches!(frame, Frame::Request { .. }),
         };
         self.count.fetch_add(usize::from(is_request), Ordering::Relaxed);
+        true
     }
 
     fn answered(&self, line: &[u8]) {
@@ -174,26 +187,26 @@ impl Failed {
     }
 }
 
-/// Passes messages in one direction until the end of the input.
+/// Passes messages in one direction until the end of the input. `seen` returns whether a message is passed.
 async fn pass(
     from: &mut FrameReader,
     to: &mut FrameWriter,
-    mut seen: impl FnMut(&[u8]),
+    mut seen: impl FnMut(&[u8]) -> bool,
 ) -> Result<(), Failed> {
+    let mut feed = |to: &mut FrameWriter, line: &[u8]| {
+        if seen(line) {
+            to.feed(line);
+        }
+        line.len()
+    };
     while let Some(line) = from.next().await.map_err(Failed::Read)? {
-        let mut fed = line.len();
-        seen(line);
-        to.feed(line);
+        let mut fed = feed(to, line);
         // Messages that are there already go into the same write.
         while fed < BATCH {
             tokio::select! {
                 biased;
                 line = from.next() => match line.map_err(Failed::Read)? {
-                    Some(line) => {
-                        fed += line.len();
-                        seen(line);
-                        to.feed(line);
-                    }
+                    Some(line) => fed += feed(to, line),
                     None => return to.flush().await.map_err(Failed::Write),
                 },
                 () = std::future::ready(()) => break,

@@ -8,7 +8,7 @@ use super::sse::Events;
 use super::{Accepted, upgrade};
 use crate::Transport;
 use crate::message::{DEPTH, session_id};
-use attache_conn::rpc::{Frame, Id};
+use attache_conn::rpc::{Fault, Frame, Id, Malformed};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -461,6 +461,10 @@ impl<'a> Message<'a> {
                 session: params.and_then(|params| session_id(params.get())),
             },
             Frame::Response { .. } => Message { id: None, method: None, session: None },
+            // CANCEL-14: a keep-alive such as `{"method":"$/ping"}` is accepted like any notification.
+            Frame::Malformed(Malformed { fault: Fault::NotMessage, answer: None, .. }) => {
+                Message { id: None, method: None, session: None }
+            }
             // HTTP-23: also a batch.
             Frame::Malformed(malformed) => {
                 let (id, error) = malformed.answer.unwrap_or_else(|| {

@@ -1,6 +1,9 @@
 //! A scripted agent behind a server, and a bare HTTP client.
 
-use attache_conn::{Flow, FrameReader, FrameWriter, Link};
+use attache_conn::rpc::ErrorObject;
+use attache_conn::{
+    Dispatch, Flow, FrameReader, FrameWriter, IncomingNotification, IncomingRequest, Limits, Link, Side,
+};
 use attache_http::server::{Options, Server};
 use attache_http::ws::{self, Role, Settings};
 use bytes::Bytes;
@@ -23,6 +26,43 @@ pub(crate) async fn serve(options: Options) -> SocketAddr {
         }
     });
     address
+}
+
+/// Starts a server whose clients get a connection each, which answers `initialize` and refuses every other request.
+pub(crate) async fn serve_connections(options: Options) -> SocketAddr {
+    struct Refuse;
+
+    impl Dispatch for Refuse {
+        fn request(&mut self, request: IncomingRequest<'_>) {
+            if request.method() != "initialize" {
+                let error = ErrorObject::method_not_found(request.method());
+                return request.reject(error);
+            }
+            if let Some((_, responder)) = request.open() {
+                responder.ok(&json!({"protocolVersion": 1}));
+            }
+        }
+
+        fn notification(&mut self, _: IncomingNotification<'_>) {}
+    }
+
+    let mut server = Server::bind("127.0.0.1:0", options).await.unwrap();
+    let address = server.local_addr();
+    tokio::spawn(async move {
+        while let Ok(client) = server.accept().await {
+            tokio::spawn(attache_conn::open(client.link, Limits::default(), Side::Agent, |_| Refuse).1);
+        }
+    });
+    address
+}
+
+/// Notifications that some clients send to keep their connection alive, or that a later protocol may have.
+pub(crate) fn keep_alives() -> [Value; 3] {
+    [
+        json!({"method": "$/ping"}),
+        json!({"jsonrpc": "2.0", "method": "$/ping"}),
+        json!({"jsonrpc": "2.0", "method": "$/later", "params": {"sessionId": "s"}}),
+    ]
 }
 
 /// An agent: `session/prompt` asks for a permission and sends `count` updates, `session/load` replays three.

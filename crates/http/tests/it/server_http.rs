@@ -1,6 +1,6 @@
 //! Clients over Streamable HTTP.
 
-use crate::kit::{Http, request, serve};
+use crate::kit::{Http, keep_alives, request, serve, serve_connections};
 use attache_http::server::{Limits, Options};
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -206,6 +206,19 @@ async fn a_fork_is_answered_where_its_source_is_read() {
     assert_eq!(source.event().await.unwrap(), answer);
     client.accept(request(2, "session/fork", json!({"sessionId": "unread"}))).await;
     assert_eq!(connection.event().await.unwrap()["result"]["sessionId"], "s2");
+}
+
+#[tokio::test]
+async fn keep_alives_are_accepted_and_not_answered() {
+    // CANCEL-14
+    let client = Http::new(serve_connections(Options::default()).await).initialize().await;
+    let mut connection = client.open(None).await;
+    for keep_alive in keep_alives() {
+        client.accept(keep_alive).await;
+    }
+    client.accept(request(1, "x", json!({}))).await;
+    assert_eq!(connection.event().await.unwrap()["id"], 1);
+    assert_eq!(client.post(json!({"id": 2, "method": "$/ping"})).await.status, StatusCode::BAD_REQUEST);
 }
 
 #[tokio::test]

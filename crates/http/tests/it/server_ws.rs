@@ -1,6 +1,6 @@
 //! Clients over WebSocket.
 
-use crate::kit::{request, serve, upgrade};
+use crate::kit::{keep_alives, request, serve, serve_connections, upgrade};
 use attache_conn::{FrameReader, FrameWriter};
 use attache_http::server::Options;
 use hyper::StatusCode;
@@ -57,4 +57,16 @@ async fn other_versions_and_pages_are_refused() {
     // HTTP-33
     assert_eq!(refused("origin", "https://evil.example").await, Some(StatusCode::FORBIDDEN));
     assert_eq!(refused("origin", "null").await, Some(StatusCode::FORBIDDEN));
+}
+
+#[tokio::test]
+async fn keep_alives_are_not_answered() {
+    // CANCEL-14
+    let address = serve_connections(Options::default()).await;
+    let (mut reader, mut writer, _) = upgrade(address, &[]).await.unwrap();
+    for keep_alive in keep_alives() {
+        send(&mut writer, keep_alive).await;
+    }
+    send(&mut writer, request(1, "initialize", json!({}))).await;
+    assert_eq!(receive(&mut reader).await["id"], 1);
 }

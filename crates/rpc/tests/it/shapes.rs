@@ -84,6 +84,10 @@ const CASES: &[(&str, &str, Expect)] = &[
     ("RPC-23 both result and error", r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1,"message":"m"}}"#, Ignored),
     // CANCEL-14, CANCEL-20: what begins with $/
     ("CANCEL-14 unknown notification", r#"{"jsonrpc":"2.0","method":"$/progress","params":{}}"#, Ignored),
+    ("CANCEL-14 without version", r#"{"method":"$/ping"}"#, Ignored),
+    ("CANCEL-14 with another version", r#"{"jsonrpc":"1.0","method":"$/cancel_request","params":{"requestId":1}}"#, Ignored),
+    ("CANCEL-14 as a request without version", r#"{"id":5,"method":"$/ping"}"#, Answer(INVALID, "null")),
+    ("CANCEL-14 as a request with id null", r#"{"id":null,"method":"$/ping"}"#, Answer(INVALID, "null")),
     ("CANCEL-14 as a request", r#"{"jsonrpc":"2.0","id":5,"method":"$/cancel_request","params":{"requestId":1}}"#, Answer(UNKNOWN, "5")),
     ("CANCEL-20 unknown id", r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":9999}}"#, Ignored),
     ("CANCEL-20 no id", r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{}}"#, Ignored),

@@ -89,3 +89,30 @@ async fn a_client_that_leaves_ends_its_agent() {
     drop(from_client);
     assert!(end.await.unwrap().by_client);
 }
+
+#[tokio::test]
+async fn protocol_notifications_of_a_client_end_at_the_bridge() {
+    let ((_from_agent, mut to_agent), (mut from_client, _to_client), _end) = joined(ClientEnd::EndAgent);
+    let passed = [
+        // CANCEL-13
+        &br#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}"#[..],
+        br#"{"jsonrpc":"2.0","id":2,"method":"$/ping"}"#,
+        br#"{"jsonrpc":"2.0","method":"_x/$/ping"}"#,
+        br#"{"method":"x"}"#,
+        REQUEST,
+    ];
+    for line in passed {
+        // CANCEL-14
+        for dropped in [
+            &br#"{"method":"$/ping"}"#[..],
+            br#"{"jsonrpc":"2.0","method":"$/ping"}"#,
+            br#"{"jsonrpc":"2.0","method":"$/progress","params":{"token":1}}"#,
+        ] {
+            to_agent.send(dropped).await.unwrap();
+        }
+        to_agent.send(line).await.unwrap();
+    }
+    for line in passed {
+        assert_eq!(from_client.next().await.unwrap(), Some(line));
+    }
+}
