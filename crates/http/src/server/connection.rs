@@ -5,7 +5,7 @@ use super::options::Limits;
 use super::registry::Admission;
 use super::scope::{self, Scope};
 use super::streams::{ReaderId, Session, Streams, TooManySessions};
-use super::usage::Slot;
+use super::usage::{HeldBytes, Slot};
 use crate::message::make_one_line;
 use attache_conn::rpc::Id;
 use attache_conn::{KeepAlive, Link};
@@ -39,6 +39,11 @@ pub(super) struct Connection {
 
 struct State {
     input: BytesMut,
+    /// Counts the input, and what the link has of it.
+    received: HeldBytes,
+    /// Bytes that the link was given and has not taken, and those of them that are not a whole message.
+    delivered: usize,
+    partial: usize,
     reader: Option<Waker>,
     writer: Option<Waker>,
     streams: Streams,
@@ -48,6 +53,15 @@ struct State {
     /// The last request, or the last progress of a stream.
     active: Instant,
     taken: u64,
+}
+
+impl State {
+    /// Counts no longer what the link has taken: all whole messages that it was given, since it reads on.
+    fn release_taken(&mut self) {
+        let taken = self.delivered - self.partial;
+        self.received.subtract(taken);
+        self.delivered = self.partial;
+    }
 }
 
 /// Where the response to a request of the client goes.
@@ -84,6 +98,9 @@ impl Connection {
     ) -> Arc<Connection> {
         let state = State {
             input: BytesMut::new(),
+            received: HeldBytes::received(&admission.usage),
+            delivered: 0,
+            partial: 0,
             reader: None,
             writer: None,
             streams: Streams::new(limits, ascii, admission.usage.clone()),
@@ -115,10 +132,11 @@ impl Connection {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes a message on to the agent. Waits while much is unread.
+    /// Passes a message on to the agent, with the count of its bytes. Waits while much is unread.
     pub(super) async fn receive(
         &self,
         line: &[u8],
+        mut received: HeldBytes,
         session: Option<&str>,
         mut route: Option<(Id, Route)>,
     ) -> Result<(), NotTaken> {
@@ -149,6 +167,8 @@ impl Connection {
                     state.input.extend_from_slice(line);
                     make_one_line(state.input.get_mut(start..).unwrap_or_default());
                     state.input.extend_from_slice(b"\n");
+                    state.received.take_from(&mut received);
+                    state.received.add(1);
                     wake(&mut state.reader);
                     return Ok(());
                 }
@@ -289,6 +309,7 @@ struct Input(Arc<Connection>);
 impl AsyncRead for Input {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut state = self.0.lock();
+        state.release_taken();
         if state.input.is_empty() {
             if state.over {
                 return Poll::Ready(Ok(()));
@@ -297,7 +318,11 @@ impl AsyncRead for Input {
             return Poll::Pending;
         }
         let count = state.input.len().min(buf.remaining());
-        buf.put_slice(state.input.get(..count).unwrap_or_default());
+        let bytes = state.input.get(..count).unwrap_or_default();
+        let end = memchr::memrchr(b'\n', bytes);
+        buf.put_slice(bytes);
+        state.delivered += count;
+        state.partial = end.map_or(state.partial + count, |end| count - end - 1);
         state.input.advance(count);
         if state.input.is_empty() {
             state.input = BytesMut::new();
@@ -317,6 +342,12 @@ impl KeepAlive for Input {
 
 impl Drop for Input {
     fn drop(&mut self) {
+        let mut state = self.0.lock();
+        let State { input, received, .. } = &mut *state;
+        *input = BytesMut::new();
+        received.subtract(received.get());
+        (state.delivered, state.partial) = (0, 0);
+        drop(state);
         self.0.end(false);
     }
 }

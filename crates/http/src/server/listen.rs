@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
 use tracing::debug;
@@ -38,16 +38,13 @@ pub(super) struct Shared {
     pub(super) address: SocketAddr,
     pub(super) accepted: mpsc::Sender<Accepted>,
     pub(super) connections: Arc<Registry>,
-    /// Kilobytes of bodies that may be in memory at once.
-    pub(super) bodies: Semaphore,
     draining: AtomicBool,
 }
 
 impl Shared {
     pub(super) fn new(options: Options, address: SocketAddr, accepted: mpsc::Sender<Accepted>) -> Shared {
         let connections = Arc::new(Registry::new(&options.limits));
-        let bodies = Semaphore::new((options.limits.bodies / 1024).clamp(1, Semaphore::MAX_PERMITS));
-        Shared { options, address, accepted, connections, bodies, draining: AtomicBool::new(false) }
+        Shared { options, address, accepted, connections, draining: AtomicBool::new(false) }
     }
 
     pub(super) fn drain(&self) {

@@ -3,11 +3,12 @@
 //! [`Server::bind`] listens; [`Server::accept`] returns each client as a [`Link`]. It works with HTTP/1.1 and HTTP/2, with or
 //! without TLS. Requests are checked in this order: path, `Host`, `Origin`, token, connection id, session id.
 //!
-//! Reading order: `listen.rs` (sockets), `router.rs` (requests become responses), `connection.rs` (a client over Streamable HTTP),
+//! Reading order: `listen.rs` (sockets), `router.rs` (requests become responses), `body.rs`, `connection.rs` (a client over Streamable HTTP),
 //! `streams.rs` (which stream a message takes), `sse.rs` (bodies), `access.rs` (tokens, origins, hosts), `registry.rs`, `usage.rs`
 //! and `meter.rs` (limits).
 
 mod access;
+mod body;
 mod connection;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -16,6 +17,7 @@ mod meter;
 mod options;
 mod peer_user;
 mod registry;
+mod response;
 mod router;
 mod scope;
 mod sse;

@@ -125,8 +125,11 @@ pub struct Limits {
     pub connections_per_identity: usize,
     /// The longest message in bytes; longer POST bodies get 413, longer WebSocket messages 1009.
     pub message: usize,
-    /// Bytes of POST bodies of all clients that are received at once; further ones wait.
-    pub bodies: usize,
+    /// Bytes of messages of all clients that are being received or wait for their agents, except 64 KiB for each WebSocket. One more
+    /// is refused with 503, and a WebSocket is closed with 1013. A message of the largest size always has room where there is no other.
+    pub received: usize,
+    /// Those of all clients of one token. One more is refused with 429, and a WebSocket is closed with 1013.
+    pub received_per_identity: usize,
     /// Bytes that are kept for a client that does not read; then the agent waits.
     pub held: usize,
     /// Bytes that are kept for all clients that do not read; then the agents of those with more than 64 KiB wait.
@@ -172,7 +175,8 @@ impl Default for Limits {
             connections: 10_000,
             connections_per_identity: 1_000,
             message: 16 << 20,
-            bodies: 64 << 20,
+            received: 256 << 20,
+            received_per_identity: 64 << 20,
             held: 4 << 20,
             held_total: 256 << 20,
             held_per_identity: 64 << 20,

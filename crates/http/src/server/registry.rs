@@ -3,7 +3,7 @@
 use super::access::Identity;
 use super::connection::Connection;
 use super::options::Limits;
-use super::usage::{Counter, Usage};
+use super::usage::{Counter, Full, HeldBytes, Usage};
 use crate::ws::Closer;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +16,7 @@ pub(super) struct Registry {
     clients: Arc<Semaphore>,
     per_identity: usize,
     held: Counter,
+    received: Counter,
 }
 
 #[derive(Debug, Default)]
@@ -69,15 +70,6 @@ pub(super) mod status {
     pub(in super::super) const OVERLOADED: u16 = 1013;
 }
 
-/// Why there is no place for another client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
-    /// The server has too many clients.
-    Server,
-    /// The owner of the token has too many.
-    Identity,
-}
-
 impl Registry {
     pub(super) fn new(limits: &Limits) -> Registry {
         Registry {
@@ -85,6 +77,7 @@ impl Registry {
             clients: Arc::new(Semaphore::new(limits.connections)),
             per_identity: limits.connections_per_identity,
             held: Counter::default(),
+            received: Counter::default(),
         }
     }
 
@@ -95,17 +88,35 @@ impl Registry {
     /// Reserves a place for a client.
     pub(super) fn reserve(&self, identity: Option<&Identity>) -> Result<Admission, Full> {
         let mut permits = vec![Arc::clone(&self.clients).try_acquire_owned().map_err(|_| Full::Server)?];
-        let mut usage = Usage { held: self.held.clone(), ..Usage::default() };
-        if let Some(identity) = identity {
-            let mut inner = self.lock();
-            let token = inner.identities.entry(identity.clone()).or_insert_with(|| TokenUsage {
-                clients: Arc::new(Semaphore::new(self.per_identity)),
-                usage,
-            });
-            permits.push(Arc::clone(&token.clients).try_acquire_owned().map_err(|_| Full::Identity)?);
-            usage = token.usage.clone();
-        }
+        let mut inner = self.lock();
+        let token = identity.map(|identity| self.token(&mut inner, identity));
+        let usage = match token {
+            Some(token) => {
+                permits.push(Arc::clone(&token.clients).try_acquire_owned().map_err(|_| Full::Identity)?);
+                token.usage.clone()
+            }
+            None => self.new_usage(),
+        };
         Ok(Admission { _permits: permits, usage })
+    }
+
+    /// A counter of the bytes of a request, none yet.
+    pub(super) fn received(&self, identity: Option<&Identity>) -> HeldBytes {
+        match identity {
+            Some(identity) => HeldBytes::received(&self.token(&mut self.lock(), identity).usage),
+            None => HeldBytes::received(&self.new_usage()),
+        }
+    }
+
+    fn token<'a>(&self, inner: &'a mut Inner, identity: &Identity) -> &'a TokenUsage {
+        inner.identities.entry(identity.clone()).or_insert_with(|| TokenUsage {
+            clients: Arc::new(Semaphore::new(self.per_identity)),
+            usage: self.new_usage(),
+        })
+    }
+
+    fn new_usage(&self) -> Usage {
+        Usage { held: self.held.clone(), received: self.received.clone(), ..Usage::default() }
     }
 
     pub(super) fn insert_socket(&self, id: &str, identity: Option<Identity>, closer: Closer) {

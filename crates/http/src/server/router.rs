@@ -1,18 +1,20 @@
 //! Requests become responses.
 
 use super::access::{self, Identity, Refusal};
+use super::body::{Message, RequestBody, needs_session, read};
 use super::connection::{Connection, NotTaken, Route};
 use super::listen::Shared;
-use super::registry::{Admission, Full, status};
+use super::registry::{Admission, status};
+use super::response::{RETRY, Response, empty, insert, json, refuse, refused, too_many};
 use super::sse::Events;
+use super::usage::{Full, HeldBytes};
 use super::{Accepted, upgrade};
 use crate::Transport;
-use crate::message::{DEPTH, session_id};
-use attache_conn::rpc::{Fault, Frame, Id, Malformed};
+use crate::message::DEPTH;
+use attache_conn::rpc::{Frame, Id};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
-use http_body_util::{BodyExt, Either, Full as FullBody, LengthLimitError, Limited};
+use http_body_util::Either;
 use hyper::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN,
@@ -24,51 +26,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// The body of a request.
-pub(super) trait RequestBody: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send {}
-
-impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send> RequestBody for B {}
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-pub(super) type Response = hyper::Response<Either<FullBody<Bytes>, Events>>;
-
 pub(super) const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
 const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// Ids are copied into maps, so they have a bound.
 const MAX_ID: usize = 1_024;
-/// Seconds after which a refused client may try again.
-const RETRY: HeaderValue = HeaderValue::from_static("5");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
-
-pub(super) fn empty(status: StatusCode) -> Response {
-    let mut response = Response::new(Either::Left(FullBody::default()));
-    *response.status_mut() = status;
-    response
-}
-
-/// A refusal with its reason as text.
-pub(super) fn refuse(status: StatusCode, why: &str) -> Response {
-    let mut response = Response::new(Either::Left(FullBody::from(format!("{why}\n"))));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response
-}
-
-fn json(status: StatusCode, body: Vec<u8>) -> Response {
-    let mut response = Response::new(Either::Left(FullBody::from(body)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-/// Sets a header whose value is known to be printable.
-pub(super) fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(name, value);
-    }
-}
 
 /// Responds to one request.
 pub(super) async fn respond<B: RequestBody>(
@@ -94,10 +57,6 @@ pub(super) async fn respond<B: RequestBody>(
 }
 
 type Routed = Result<Response, Box<Response>>;
-
-fn refused(status: StatusCode, why: &str) -> Box<Response> {
-    Box::new(refuse(status, why))
-}
 
 async fn routed<B: RequestBody>(shared: &Arc<Shared>, remote: SocketAddr, request: Request<B>) -> Routed {
     let path = request.uri().path();
@@ -266,14 +225,6 @@ fn not_taken(why: NotTaken) -> Box<Response> {
     }
 }
 
-/// A refusal by a limit of a client.
-// HTTP-39
-fn too_many(why: &'static str) -> Box<Response> {
-    let mut response = refused(StatusCode::TOO_MANY_REQUESTS, why);
-    response.headers_mut().insert(RETRY_AFTER, RETRY);
-    response
-}
-
 /// Opens a stream.
 fn stream<B>(
     shared: &Shared,
@@ -336,7 +287,8 @@ async fn post<B: RequestBody>(
     if !content_type.eq_ignore_ascii_case("application/json") {
         return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json"));
     }
-    let body = read(shared, body).await?;
+    let mut received = shared.connections.received(identity.as_ref());
+    let body = read(shared, body, &mut received).await?;
     let message = Message::read(&body)?;
     let is_initialize = message.method == Some("initialize");
     let connection_id = id_header(&headers, &CONNECTION_ID)?;
@@ -345,7 +297,8 @@ async fn post<B: RequestBody>(
         let Some(id) = message.id else {
             return Err(refused(StatusCode::BAD_REQUEST, "initialize is a request and needs an id"));
         };
-        return initialize(shared, remote, name, identity, id, &body, user_agent).await;
+        let from = Initiator { remote, name, identity, user_agent };
+        return initialize(shared, from, id, &body, received).await;
     }
     let connection = connection(shared, &headers, name.as_deref(), identity.as_ref())?;
     let in_header = id_header(&headers, &SESSION_ID)?;
@@ -366,7 +319,10 @@ async fn post<B: RequestBody>(
             return Err(refused(StatusCode::BAD_REQUEST, "initialize is a request and needs an id"));
         };
         let (sender, answer) = oneshot::channel();
-        connection.receive(&body, None, Some((id, Route::Body(sender)))).await.map_err(not_taken)?;
+        connection
+            .receive(&body, received, None, Some((id, Route::Body(sender))))
+            .await
+            .map_err(not_taken)?;
         let answer = answer.await.map_err(|_| gone())?;
         return Ok(json(StatusCode::OK, answer));
     }
@@ -381,101 +337,9 @@ async fn post<B: RequestBody>(
         };
         (id, route.unwrap_or(Route::Connection))
     });
-    connection.receive(&body, session, route).await.map_err(not_taken)?;
+    connection.receive(&body, received, session, route).await.map_err(not_taken)?;
     // HTTP-08
     Ok(empty(StatusCode::ACCEPTED))
-}
-
-/// Whether a known method is about one session. The agent refuses unknown ones itself.
-fn needs_session(method: &str) -> bool {
-    let Some(name) = method.strip_prefix("session/") else { return false };
-    matches!(
-        name,
-        "load"
-            | "resume"
-            | "fork"
-            | "close"
-            | "delete"
-            | "prompt"
-            | "cancel"
-            | "set_mode"
-            | "set_model"
-            | "set_config_option"
-            | "set_title"
-            | "status"
-            | "archive"
-            | "unarchive"
-    )
-}
-
-/// Reads a body. Bodies of all clients together have a bound, so that many large ones wait for each other.
-// HTTP-30
-async fn read<B: RequestBody>(shared: &Shared, body: B) -> Result<Bytes, Box<Response>> {
-    let limit = shared.options.limits.message;
-    let too_large = || refused(StatusCode::PAYLOAD_TOO_LARGE, &format!("a message may have {limit} bytes"));
-    let hint = body.size_hint();
-    if hint.lower() > limit as u64 {
-        return Err(too_large());
-    }
-    let expected = hint.exact().unwrap_or(limit as u64).div_ceil(1024);
-    let budget = (shared.options.limits.bodies / 1024).max(1) as u64;
-    let reading = async {
-        let _permit = shared.bodies.acquire_many(expected.min(budget) as u32).await;
-        Limited::new(body, limit).collect().await
-    };
-    match tokio::time::timeout(shared.options.limits.body, reading).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(refused(StatusCode::BAD_REQUEST, "the body is incomplete")),
-        Err(_) => Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
-    }
-}
-
-/// The parts of a message that decide where it goes.
-struct Message<'a> {
-    /// The id of a request.
-    id: Option<Id>,
-    method: Option<&'a str>,
-    session: Option<std::borrow::Cow<'a, str>>,
-}
-
-impl<'a> Message<'a> {
-    fn read(body: &'a [u8]) -> Result<Message<'a>, Box<Response>> {
-        if std::str::from_utf8(body).is_err() {
-            return Err(refused(StatusCode::BAD_REQUEST, "the body is not UTF-8"));
-        }
-        let method = |method: std::borrow::Cow<'a, str>| match method {
-            std::borrow::Cow::Borrowed(method) => method,
-            // An escaped name is none of ours.
-            std::borrow::Cow::Owned(_) => "",
-        };
-        Ok(match Frame::parse(body, DEPTH) {
-            Frame::Request { id, method: name, params } => Message {
-                id: Some(id),
-                method: Some(method(name)),
-                session: params.and_then(|params| session_id(params.get())),
-            },
-            Frame::Notification { method: name, params } => Message {
-                id: None,
-                method: Some(method(name)),
-                session: params.and_then(|params| session_id(params.get())),
-            },
-            Frame::Response { .. } => Message { id: None, method: None, session: None },
-            // CANCEL-14: a keep-alive such as `{"method":"$/ping"}` is accepted like any notification.
-            Frame::Malformed(Malformed { fault: Fault::NotMessage, answer: None, .. }) => {
-                Message { id: None, method: None, session: None }
-            }
-            // HTTP-23: also a batch.
-            Frame::Malformed(malformed) => {
-                let (id, error) = malformed.answer.unwrap_or_else(|| {
-                    (Id::Null, attache_conn::rpc::ErrorObject::invalid_request(malformed.fault.to_string()))
-                });
-                let answer = serde_json::json!({"jsonrpc": "2.0", "id": id, "error": error});
-                return Err(Box::new(json(StatusCode::BAD_REQUEST, answer.to_string().into_bytes())));
-            }
-            _ => Message { id: None, method: None, session: None },
-        })
-    }
 }
 
 /// Ends a new connection whose client did not wait for the answer.
@@ -490,17 +354,24 @@ impl Drop for Unfinished<'_> {
     }
 }
 
+/// The client of a new connection.
+struct Initiator<'a> {
+    remote: SocketAddr,
+    name: Option<String>,
+    identity: Option<Identity>,
+    user_agent: &'a str,
+}
+
 /// Creates a connection.
 // HTTP-05, HTTP-06, HTTP-07
 async fn initialize(
     shared: &Arc<Shared>,
-    remote: SocketAddr,
-    name: Option<String>,
-    identity: Option<Identity>,
+    from: Initiator<'_>,
     id: Id,
     body: &[u8],
-    user_agent: &str,
+    received: HeldBytes,
 ) -> Routed {
+    let Initiator { remote, name, identity, user_agent } = from;
     let limits = &shared.options.limits;
     let (admission, connection_id) =
         admit(shared, identity.as_ref()).map_err(|not| Box::new(not.response()))?;
@@ -509,7 +380,7 @@ async fn initialize(
     let link = connection.link();
     let mut unfinished = Unfinished(shared, Some(Arc::clone(&connection)));
     let (sender, answer) = oneshot::channel();
-    connection.receive(body, None, Some((id, Route::Body(sender)))).await.map_err(not_taken)?;
+    connection.receive(body, received, None, Some((id, Route::Body(sender)))).await.map_err(not_taken)?;
     let client =
         Accepted { link, name, identity, remote, transport: Transport::StreamableHttp, closer: None };
     shared.accepted.send(client).await.map_err(|_| gone())?;
@@ -528,3 +399,6 @@ async fn initialize(
     }
     Ok(response)
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,7 +83,7 @@ impl Streams {
         Streams {
             connection: Stream::default(),
             sessions: HashMap::new(),
-            held: HeldBytes::new(&usage),
+            held: HeldBytes::unread(&usage),
             shared: VecDeque::new(),
             begun: None,
             taken: 0,

@@ -5,7 +5,9 @@ use super::access::{Identity, SUBPROTOCOL};
 use super::listen::{Shared, Stream};
 use super::meter::Meter;
 use super::registry::SocketClient;
-use super::router::{self, CONNECTION_ID, NotAdmitted, Response};
+use super::response::{self, Response};
+use super::router::{self, CONNECTION_ID, NotAdmitted};
+use super::usage::SocketBytes;
 use crate::Transport;
 use crate::ws::{self, Role, Settings};
 use hyper::header::{
@@ -45,7 +47,7 @@ pub(super) fn accept<B>(
 ) -> Response {
     let headers = request.headers();
     if request.version() != Version::HTTP_11 || !has_word(headers, &CONNECTION, "upgrade") {
-        return router::refuse(
+        return response::refuse(
             StatusCode::BAD_REQUEST,
             "a WebSocket needs HTTP/1.1 and `Connection: Upgrade`",
         );
@@ -53,12 +55,12 @@ pub(super) fn accept<B>(
     if !has_word(headers, &SEC_WEBSOCKET_VERSION, "13") {
         // WS-15
         let mut response =
-            router::refuse(StatusCode::UPGRADE_REQUIRED, "this server speaks WebSocket version 13");
+            response::refuse(StatusCode::UPGRADE_REQUIRED, "this server speaks WebSocket version 13");
         response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return response;
     }
     let Some(key) = headers.get(SEC_WEBSOCKET_KEY).and_then(|key| key.to_str().ok()) else {
-        return router::refuse(StatusCode::BAD_REQUEST, "there is no Sec-WebSocket-Key");
+        return response::refuse(StatusCode::BAD_REQUEST, "there is no Sec-WebSocket-Key");
     };
     let key = ws::accept_key(key);
     let has_subprotocol = has_word(headers, &SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL);
@@ -69,17 +71,17 @@ pub(super) fn accept<B>(
     {
         return not_admitted.response();
     }
-    let mut response = router::empty(StatusCode::SWITCHING_PROTOCOLS);
+    let mut response = response::empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    router::insert(headers, SEC_WEBSOCKET_ACCEPT, &key);
+    response::insert(headers, SEC_WEBSOCKET_ACCEPT, &key);
     // WS-13: a client that offered subprotocols fails if none is named; one that offered none fails if one is.
     if has_subprotocol {
         headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
     }
     if let Ok((_, id)) = &admitted {
-        router::insert(headers, CONNECTION_ID, id);
+        response::insert(headers, CONNECTION_ID, id);
     }
     let upgrade = hyper::upgrade::on(&mut request);
     let shared = Arc::clone(shared);
@@ -102,7 +104,8 @@ pub(super) fn accept<B>(
         let usage = admission.usage.clone();
         let mut socket = io.into_inner();
         socket.client = Some(SocketClient::new(&shared.connections, &id, admission));
-        let (link, closer) = ws::link_with_closer(socket, Role::Server, settings, read_buf.to_vec());
+        let budget = Box::new(SocketBytes::new(&usage, &shared.options.limits));
+        let (link, closer) = ws::link_with_budget(socket, settings, read_buf.to_vec(), budget);
         let mut meter = Meter::new(shared.options.limits.clone(), usage, closer.clone());
         let link = link.tap(move |flow, line| meter.message(flow, line));
         shared.connections.insert_socket(&id, identity.clone(), closer.clone());

@@ -4,6 +4,7 @@
 //! text message. The codec has no queue of messages: the reader unmasks payload straight into the buffer of the link, and the writer
 //! puts headers between the lines of a batch, so that a batch costs one write.
 
+mod budget;
 mod closer;
 pub mod frame;
 mod handshake;
@@ -12,7 +13,9 @@ mod mask;
 mod socket;
 mod wakers;
 
+pub(crate) use budget::Budget;
 pub use closer::Closer;
 pub use frame::Close;
 pub use handshake::{accept_key, random_key};
+pub(crate) use socket::link_with_budget;
 pub use socket::{Role, Settings, link, link_with_closer};

@@ -2,12 +2,14 @@
 
 mod write;
 
+use super::budget::{Budget, ReceivedBytes};
 use super::closer::Closer;
 use super::frame::{self, Close, Header, MAX_CONTROL, MAX_HEADER, Opcode, Violation};
 use super::lines::LineFeeds;
 use super::mask::MaskKeys;
 use super::wakers::Writers;
 use attache_conn::{KeepAlive, Link};
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
@@ -34,6 +36,9 @@ pub enum Role {
     /// We accepted it.
     Server,
 }
+
+/// The status of a peer that is over the budget.
+const OVERLOADED: u16 = 1013;
 
 /// Settings of a WebSocket.
 ///
@@ -89,6 +94,21 @@ where
     (join(Socket::new(socket, role, settings, received, Some(closer.clone()))), closer)
 }
 
+/// Returns the link of an accepted socket whose received bytes are counted, and a handle that closes it.
+pub(crate) fn link_with_budget<S>(
+    socket: S,
+    settings: Settings,
+    received: Vec<u8>,
+    budget: Box<dyn Budget>,
+) -> (Link, Closer)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let closer = Closer::default();
+    let socket = Socket::new(socket, Role::Server, settings, received, Some(closer.clone()));
+    (join(Socket { received: ReceivedBytes::new(budget), ..socket }), closer)
+}
+
 fn join<S>(socket: Socket<S>) -> Link
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -129,6 +149,12 @@ struct Socket<S> {
     failed: Option<io::Error>,
     close: Option<Close>,
     closer: Option<Closer>,
+
+    received: ReceivedBytes,
+    /// Text of the current message that the link has.
+    partial: usize,
+    /// Text that the link has: that of the current message, and messages before it that it has not taken.
+    delivered: usize,
 
     /// Whole frames; those before `written` are sent.
     output: Vec<u8>,
@@ -182,6 +208,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             failed: None,
             close: None,
             closer,
+            received: ReceivedBytes::default(),
+            partial: 0,
+            delivered: 0,
             output: Vec::new(),
             written: 0,
             continues: false,
@@ -197,10 +226,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.poll_closer(cx)?;
+        // The link reads again when it has taken all messages that are whole.
+        self.delivered = self.partial;
         let before = buf.filled().len();
         loop {
             if let Err(violation) = self.deliver(buf) {
-                self.failed = Some(self.refuse(cx, violation));
+                self.failed = Some(self.refuse(cx, violation.code(), &violation));
+            }
+            let delivered = self.delivered + buf.filled().len() - before;
+            if !self.count(delivered) && self.failed.is_none() {
+                let why = "too many bytes were received at once; try again later";
+                self.failed = Some(self.refuse(cx, OVERLOADED, &why));
             }
             if buf.filled().len() > before || buf.remaining() == 0 {
                 break;
@@ -231,8 +267,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 return Poll::Pending;
             }
         }
+        self.delivered += buf.filled().len() - before;
         self.send_now(cx);
         Poll::Ready(Ok(()))
+    }
+
+    /// Counts the bytes of this socket, `delivered` of them in the link. Returns whether that is within the budget.
+    fn count(&mut self, delivered: usize) -> bool {
+        self.received.set(delivered + self.input.len() - self.start)
     }
 
     /// Passes received text on, as far as there is some and `buf` has room.
@@ -281,6 +323,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 buf.put_slice(self.input.get(self.start..self.start + count).unwrap_or_default());
                 self.start += count;
                 self.ready -= count;
+                self.partial += count;
                 self.consumed(count);
             }
         }
@@ -321,6 +364,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             self.owed = self.message == Some(Kind::Text);
             self.message = None;
             self.message_len = 0;
+            self.partial = 0;
             self.line_feeds.reset();
         }
     }
@@ -360,6 +404,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             read?;
             let bytes = buf.filled_mut().get_mut(before..).unwrap_or_default();
             let count = bytes.len();
+            self.partial += count;
             self.ended = count == 0;
             let separator = unmask(current, &mut self.line_feeds, bytes);
             current.missing -= count as u64;
@@ -433,11 +478,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         Err(io::Error::new(io::ErrorKind::ConnectionAborted, close.reason))
     }
 
-    /// Refuses a violation: the peer gets its status.
-    fn refuse(&mut self, cx: &mut Context<'_>, violation: Violation) -> io::Error {
-        self.queue_close(violation.code(), &violation.to_string());
+    /// Refuses what the peer sends, with a status.
+    fn refuse(&mut self, cx: &mut Context<'_>, code: u16, why: &dyn fmt::Display) -> io::Error {
+        self.queue_close(code, &why.to_string());
         self.send_now(cx);
-        io::Error::new(io::ErrorKind::InvalidData, format!("WebSocket: {violation}"))
+        io::Error::new(io::ErrorKind::InvalidData, format!("WebSocket: {why}"))
     }
 
     /// Handles pings behind unread messages.
@@ -476,6 +521,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.poll_closer(cx)?;
         let mut waits = false;
         while !waits && !self.ended && self.close.is_none() && self.input.len() - self.start < AHEAD {
+            // Over the budget it reads no further, and the peer waits.
+            if !self.count(self.delivered + READ) {
+                break;
+            }
             waits = self.poll_input(cx)?.is_pending();
             // A violation is reported when its frame is read.
             if !waits && self.scan_ahead().is_err() {

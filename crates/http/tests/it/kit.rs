@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::header::HeaderMap;
+use hyper::upgrade::Upgraded;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
@@ -142,6 +143,11 @@ impl Reply {
         self.text + std::str::from_utf8(&rest).unwrap()
     }
 
+    /// Returns the next piece of the body, or `None` at the end.
+    pub(crate) async fn piece(&mut self) -> Option<Bytes> {
+        Some(self.body.frame().await?.unwrap().into_data().unwrap())
+    }
+
     /// Returns the next event, or `None` at the end.
     pub(crate) async fn event(&mut self) -> Option<Value> {
         loop {
@@ -153,7 +159,7 @@ impl Reply {
                     None => continue,
                 }
             }
-            let data = self.body.frame().await?.unwrap().into_data().unwrap();
+            let data = self.piece().await?;
             self.text.push_str(std::str::from_utf8(&data).unwrap());
         }
     }
@@ -252,6 +258,16 @@ pub(crate) async fn upgrade(
     address: SocketAddr,
     headers: &[(&str, &str)],
 ) -> Result<(FrameReader, FrameWriter, HeaderMap), StatusCode> {
+    let (socket, headers) = upgrade_socket(address, headers).await?;
+    let (reader, writer) = ws::link(socket, Role::Client, Settings::default(), Vec::new()).split();
+    Ok((reader, writer, headers))
+}
+
+/// Opens a WebSocket. Returns the socket and the headers of the response.
+pub(crate) async fn upgrade_socket(
+    address: SocketAddr,
+    headers: &[(&str, &str)],
+) -> Result<(TokioIo<Upgraded>, HeaderMap), StatusCode> {
     let stream = TokioIo::new(TcpStream::connect(address).await.unwrap());
     let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await.unwrap();
     tokio::spawn(connection.with_upgrades());
@@ -273,7 +289,5 @@ pub(crate) async fn upgrade(
     }
     assert_eq!(response.headers()["sec-websocket-accept"], ws::accept_key(&key));
     let headers = response.headers().clone();
-    let upgraded = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
-    let (reader, writer) = ws::link(upgraded, Role::Client, Settings::default(), Vec::new()).split();
-    Ok((reader, writer, headers))
+    Ok((TokioIo::new(hyper::upgrade::on(response).await.unwrap()), headers))
 }

@@ -6,6 +6,7 @@ mod kit;
 mod reconnect;
 mod remote;
 mod server_access;
+mod server_bytes;
 mod server_http;
 mod server_limits;
 mod server_ws;
