@@ -7,6 +7,7 @@ mod reconnect;
 mod remote;
 mod server_access;
 mod server_bytes;
+mod server_faults;
 mod server_http;
 mod server_limits;
 mod server_ws;
