@@ -487,6 +487,10 @@ impl Client {
             }
             return Ok(());
         }
+        if method.starts_with("$/") {
+            // CANCEL-14: such as the keep-alive `$/ping` of some clients.
+            return Ok(());
+        }
         let session = SessionParams::read(params).session();
         let (Ok(session), true) = (self.session(session.as_deref()), self.identity().may(Role::Drive)) else {
             debug!(method, "a notification was ignored");

@@ -157,7 +157,11 @@ impl Agent {
                 let error = json!({"code": -32601, "message": format!("method not found: {method}")});
                 self.send(json!({"jsonrpc": "2.0", "id": id, "error": error})).await
             }
-            _ => Ok(()),
+            Some(method) => {
+                self.record.push(format!("notification {method}"));
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 

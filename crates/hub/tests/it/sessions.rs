@@ -19,6 +19,20 @@ async fn a_turn_passes_through() {
 }
 
 #[tokio::test]
+async fn protocol_notifications_end_at_the_hub() {
+    let rig = Rig::new();
+    let mut client = rig.client().await;
+    let session = client.new_session().await;
+    // CANCEL-14
+    client.send(json!({"method": "$/ping"})).await;
+    client.notify("$/ping", json!({"sessionId": session})).await;
+    client.notify("_x", json!({"sessionId": session})).await;
+    client.prompt(&session, "hello").await;
+    assert_eq!(rig.record.of("notification"), ["_x"]);
+    assert!(client.seen.iter().all(|message| message["method"] == "session/update"), "{:?}", client.seen);
+}
+
+#[tokio::test]
 async fn a_second_client_loads_and_follows() {
     let rig = Rig::new();
     let mut first = rig.client().await;
