@@ -36,6 +36,8 @@ pub(crate) struct Habits {
     /// Whether a session is known to the connection that created it and to no other, and events have no ids, as in the
     /// Python SDK.
     pub(crate) forgets_sessions: bool,
+    /// Whether the stream of the connection ends at once.
+    pub(crate) ends_stream: bool,
     /// Bytes per chunk of a stream; 0 for whole events.
     pub(crate) chunk: usize,
 }
@@ -193,9 +195,9 @@ impl State {
                 result["agentCapabilities"] = json!({"loadSession": true});
                 self.known.clear();
                 self.streams.clear();
-                // The client may have deleted the connection before.
-                self.is_deleted = false;
             }
+            // The client may have deleted the connection before.
+            self.is_deleted = false;
             let result = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": result});
             let mut response = reply(200, result.to_string());
             response.headers_mut().insert("acp-connection-id", self.connection().parse().unwrap());
@@ -248,7 +250,7 @@ impl State {
         for event in stream.waiting.drain(..) {
             sender.try_send(event).unwrap();
         }
-        stream.reader = Some(sender);
+        stream.reader = Some(sender).filter(|_| !self.habits.ends_stream || !session.is_empty());
         let mut response = Response::new(Either::Right(Events(receiver)));
         response.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
         response.headers_mut().insert("x-qwen-event-epoch", "e1".parse().unwrap());

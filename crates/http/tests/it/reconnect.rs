@@ -350,3 +350,67 @@ async fn a_server_that_forgets_sessions_is_asked_for_a_websocket_again() {
     assert_eq!(peer.new_session(1).await, "s1");
     assert_eq!(options.transports.get(&origin), Some(Transport::StreamableHttp));
 }
+
+/// The requests for the stream of the connection.
+fn streams(seen: &[Seen]) -> usize {
+    let is_stream = |seen: &&Seen| {
+        seen.method == Method::GET
+            && seen.header("upgrade").is_none()
+            && seen.header("acp-session-id").is_none()
+    };
+    seen.iter().filter(is_stream).count()
+}
+
+fn initializes(seen: &[Seen]) -> usize {
+    seen.iter().filter(|seen| seen.body["method"] == "initialize").count()
+}
+
+async fn connect_to(server: &Foreign, attempts: u32) -> Peer {
+    let options = Options {
+        client: Some(HttpClient::new(None).unwrap()),
+        reconnect: Backoff { attempts, first: Duration::from_millis(1), max: Duration::from_millis(50) },
+        ..Options::default()
+    };
+    let (reader, writer) = connect(&server.url(), &options).await.unwrap().split();
+    let mut peer = Peer { reader, writer };
+    peer.call(0, "initialize", json!({"protocolVersion": 1})).await;
+    peer
+}
+
+/// A server without comments behind a proxy that ends silent streams.
+#[tokio::test]
+async fn a_silent_stream_that_lived_for_a_while_is_opened_again_for_ever() {
+    // shows HTTP-41
+    let server = Foreign::start(Habits::default()).await;
+    let mut peer = connect_to(&server, 10).await;
+    for opened in 1..8 {
+        server.wait_for(|seen| streams(seen) == opened).await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(6)).await;
+        tokio::time::resume();
+        server.cut("");
+    }
+    server.wait_for(|seen| streams(seen) == 8).await;
+    assert_eq!(peer.new_session(1).await, "s1");
+    assert_eq!(initializes(&server.seen()), 1);
+}
+
+#[tokio::test]
+async fn a_stream_that_always_ends_at_once_leads_to_a_new_connection() {
+    // shows HTTP-41
+    let server = Foreign::start(Habits::default()).await;
+    let mut peer = connect_to(&server, 10).await;
+    for opened in 1..5 {
+        server.wait_for(|seen| streams(seen) == opened).await;
+        server.cut("");
+    }
+    server.wait_for(|seen| initializes(seen) == 2).await;
+    assert!(server.seen().iter().any(|seen| seen.method == Method::DELETE), "the old connection is closed");
+    assert_eq!(peer.new_session(1).await, "s1");
+    // Not for ever: connections without a message count as failed attempts.
+    let server = Foreign::start(Habits { ends_stream: true, ..Habits::default() }).await;
+    let mut peer = connect_to(&server, 2).await;
+    let error = peer.reader.next().await.unwrap_err().to_string();
+    assert!(error.contains("the server ends the stream of events at once"), "{error}");
+    assert_eq!(initializes(&server.seen()), 3);
+}

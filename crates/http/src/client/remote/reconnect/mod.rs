@@ -8,6 +8,7 @@ mod history;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use attache_conn::rpc::{Frame, Id};
@@ -15,6 +16,7 @@ use attache_conn::{FrameReader, FrameWriter, Link};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::Instant;
 
 use super::{Options, RemoteError, connect_once};
 use crate::message::DEPTH;
@@ -27,6 +29,8 @@ const BATCH: usize = 256 << 10;
 const LINGER: Duration = Duration::from_secs(1);
 /// Time for the response to each request of a new connection.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// A connection without a message from the server that does not live this long counts as a failed attempt.
+const USEFUL_LIFE: Duration = Duration::from_secs(60);
 
 /// Returns a link that survives cuts of `first` and its successors.
 // HTTP-41, WS-19: what was under way fails, the rest goes on.
@@ -43,6 +47,7 @@ pub(super) fn link(first: Link, url: &str, options: &Options) -> Link {
         history: Mutex::default(),
         to_client: AsyncMutex::new(to_client),
         end,
+        has_received: AtomicBool::new(false),
     };
     tokio::spawn(relay.run(from_client, first));
     near
@@ -57,6 +62,8 @@ struct Relay {
     history: Mutex<History>,
     to_client: AsyncMutex<FrameWriter>,
     end: End,
+    /// Whether a line came over the present connection, apart from the responses that made it.
+    has_received: AtomicBool,
 }
 
 /// The side that ended a connection.
@@ -68,7 +75,9 @@ enum Ended {
 impl Relay {
     async fn run(self, mut from_client: FrameReader, first: Link) {
         let (mut from_server, mut to_server) = first.split();
+        let mut failures = 0;
         loop {
+            let begun = Instant::now();
             let error = match self.pass(&mut from_client, &mut from_server, &mut to_server).await {
                 Ended::Client => {
                     let _ = to_server.close().await;
@@ -86,8 +95,14 @@ impl Relay {
             if self.write(&answers).await.is_err() {
                 return;
             }
-            (from_server, to_server) = match self.reconnect(error).await {
-                Ok(halves) => halves,
+            if self.has_received.swap(false, Ordering::Relaxed) || begun.elapsed() > USEFUL_LIFE {
+                failures = 0;
+            }
+            (from_server, to_server) = match self.reconnect(error, failures).await {
+                Ok((halves, attempts)) => {
+                    failures = attempts;
+                    halves
+                }
                 Err(error) => {
                     *self.end.lock() = Some(error);
                     return;
@@ -152,6 +167,7 @@ impl Relay {
                 Err(error) => return Ended::Server(Some(error)),
             };
             let mut to_client = self.to_client.lock().await;
+            self.has_received.store(true, Ordering::Relaxed);
             let mut feed = |line: &[u8]| {
                 self.history.lock().incoming(line);
                 to_client.feed(line);
@@ -188,11 +204,15 @@ impl Relay {
         }
     }
 
-    /// Connects again and resumes the sessions.
-    async fn reconnect(&self, cut: io::Error) -> io::Result<(FrameReader, FrameWriter)> {
+    /// Connects again and resumes the sessions, after a number of failed attempts. Returns the number of all attempts too.
+    async fn reconnect(
+        &self,
+        cut: io::Error,
+        failures: u32,
+    ) -> io::Result<((FrameReader, FrameWriter), u32)> {
         let backoff = self.options.reconnect;
         let mut last = cut;
-        for failures in 0..backoff.attempts {
+        for failures in failures..backoff.attempts {
             tokio::time::sleep(backoff.pause(failures)).await;
             if Arc::strong_count(&self.end) == 1 {
                 return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the link was dropped"));
@@ -204,7 +224,7 @@ impl Relay {
                 Ok((from, to))
             };
             match attempt.await {
-                Ok(halves) => return Ok(halves),
+                Ok(halves) => return Ok((halves, failures + 1)),
                 Err(error) if is_cut(&error) => {
                     tracing::debug!(%error, "another attempt failed");
                     last = error;

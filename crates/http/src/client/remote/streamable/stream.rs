@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::super::super::sse::Sse;
 use super::super::super::{Backoff, Channel, HttpError, Response};
 use super::super::RemoteError;
@@ -21,6 +23,8 @@ const MAX_CONFLICTS: u32 = 10;
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Silence of a server that sends comments to keep the stream alive.
 const MAX_SILENCE: Duration = Duration::from_secs(60);
+/// A stream that lived this long was useful even without a byte: a proxy ends silent ones after a minute or so.
+const USEFUL_LIFE: Duration = Duration::from_secs(5);
 /// The longest event.
 const MAX_EVENT: usize = 64 << 20;
 
@@ -32,11 +36,13 @@ struct EventStream {
     last_id: Option<String>,
     /// Names the run of the server that the position belongs to.
     epoch: Option<String>,
+    /// The start of the last attempt.
+    begun: Instant,
 }
 
 /// The end of a stream.
 struct Ended {
-    /// Whether anything was received.
+    /// Whether anything was received, or the stream lived for a while.
     was_useful: bool,
     /// Why it broke; `None` if the server ended it.
     cut: Option<HttpError>,
@@ -61,7 +67,11 @@ pub(super) async fn run_connection(connection: Arc<Connection>) {
                 if ended.was_useful {
                     (failures, conflicts) = (0, 0);
                 }
-                RemoteError::Protocol("the server ends the stream of events at once".to_owned())
+                // HTTP-41: a new connection may do better.
+                ended
+                    .cut
+                    .unwrap_or_else(|| HttpError::broken("the server ends the stream of events at once"))
+                    .into()
             }
             Ok(response) => match response.status {
                 404 | 410 => return connection.fail(RemoteError::Gone),
@@ -113,7 +123,7 @@ pub(super) async fn run_second(connection: Arc<Connection>, session: Arc<Session
 impl EventStream {
     fn new(connection: Arc<Connection>, session: Option<Arc<Session>>) -> Self {
         let channel = connection.channel.clone();
-        EventStream { connection, session, channel, last_id: None, epoch: None }
+        EventStream { connection, session, channel, last_id: None, epoch: None, begun: Instant::now() }
     }
 
     async fn keep_open(&mut self, session: &Session) {
@@ -165,6 +175,7 @@ impl EventStream {
     }
 
     async fn open(&mut self) -> Result<Response, HttpError> {
+        self.begun = Instant::now();
         let endpoint = &self.connection.endpoint;
         let mut request = self.connection.identify(endpoint.get()).header("accept", "text/event-stream");
         if let Some(session) = &self.session {
@@ -206,8 +217,10 @@ impl EventStream {
     /// Reads events until the stream ends.
     async fn read(&mut self, mut response: Response) -> Ended {
         self.epoch = response.header("x-qwen-event-epoch").map(str::to_owned);
+        let begun = self.begun;
         let mut sse = Sse::with_limit(MAX_EVENT);
-        let mut was_useful = false;
+        let mut has_bytes = false;
+        let ended = |has_bytes, cut| Ended { was_useful: has_bytes || begun.elapsed() > USEFUL_LIFE, cut };
         loop {
             let chunk = match sse.has_comments() {
                 true => match tokio::time::timeout(MAX_SILENCE, response.body.chunk()).await {
@@ -221,10 +234,10 @@ impl EventStream {
             };
             let chunk = match chunk {
                 Ok(Some(chunk)) => chunk,
-                Ok(None) => return Ended { was_useful, cut: None },
-                Err(error) => return Ended { was_useful, cut: Some(error) },
+                Ok(None) => return ended(has_bytes, None),
+                Err(error) => return ended(has_bytes, Some(error)),
             };
-            was_useful = true;
+            has_bytes = true;
             sse.push(&chunk);
             let mut lines = Vec::new();
             loop {
