@@ -12,6 +12,7 @@
 mod backoff;
 mod channel;
 mod connect;
+mod date;
 mod error;
 mod raw;
 pub mod remote;

@@ -11,8 +11,8 @@ use hyper::HeaderMap;
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::client::conn::http1;
 
-use super::HttpError;
 use super::connect::Io;
+use super::{HttpError, date};
 
 pub(super) type Connection = Pin<Box<http1::Connection<Io, Full<Bytes>>>>;
 
@@ -54,6 +54,11 @@ impl Response {
     /// Returns all headers of this name that are text.
     pub fn header_values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.headers.get_all(name).iter().filter_map(|value| value.to_str().ok())
+    }
+
+    /// Returns the pause that the header `retry-after` asks for, in seconds or as a date.
+    pub fn retry_after(&self) -> Option<Duration> {
+        date::retry_after(|name| self.header(name))
     }
 
     /// Whether the status is 2xx.

@@ -132,7 +132,7 @@ impl Foreign {
         }
     }
 
-    /// Responds to the next request with this JSON-RPC or HTTP method with a status.
+    /// Responds to the next request with this JSON-RPC or HTTP method, or the next `upgrade`, with a status.
     pub(crate) fn refuse(&self, method: &str, status: u16, headers: &[(&'static str, &str)]) {
         let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         self.state.lock().refusals.push(Refusal { method: method.to_owned(), status, headers });
@@ -175,7 +175,8 @@ impl State {
         let rpc = seen.body["method"].as_str().unwrap_or_default().to_owned();
         let is_upgrade = seen.header("upgrade").is_some();
         let refusal = self.refusals.iter().position(|refusal| {
-            refusal.method == rpc || refusal.method == seen.method.as_str() && !is_upgrade
+            refusal.method == rpc
+                || refusal.method == if is_upgrade { "upgrade" } else { seen.method.as_str() }
         });
         if let Some(at) = refusal {
             let Refusal { status, headers, .. } = self.refusals.remove(at);

@@ -339,11 +339,27 @@ async fn a_token_is_sent_and_never_shown() {
 
 #[tokio::test]
 async fn connecting_reports_the_cause() {
+    let busy = |seconds: Option<u64>| RemoteError::Busy {
+        status: 503,
+        retry_after: seconds.map(Duration::from_secs),
+    };
     for (status, expected) in
-        [(401, RemoteError::Login(401)), (503, RemoteError::Busy(503)), (302, RemoteError::Refused(302))]
+        [(401, RemoteError::Login(401)), (503, busy(None)), (302, RemoteError::Refused(302))]
     {
         let server = Foreign::start(Habits { upgrade_status: status, ..Habits::default() }).await;
         assert_eq!(connect(&server.url(), &options()).await.unwrap_err(), expected);
+        assert_eq!(server.seen().len(), 1);
+    }
+    let server = Foreign::start(Habits::default()).await;
+    server.refuse("upgrade", 503, &[("retry-after", "7")]);
+    assert_eq!(connect(&server.url(), &options()).await.unwrap_err(), busy(Some(7)));
+    // A redirect is not followed, though its target would do.
+    let target = kit::serve(server::Options::default()).await;
+    for scheme in ["http", "ws"] {
+        let server = Foreign::start(Habits::default()).await;
+        server.refuse("upgrade", 307, &[("location", &format!("http://{target}/acp"))]);
+        let url = server.url().replace("http", scheme);
+        assert_eq!(connect(&url, &options()).await.unwrap_err(), RemoteError::Refused(307));
     }
     // A WebSocket that is asked for by name has no fallback.
     let server = Foreign::start(Habits { upgrade_status: 404, ..Habits::default() }).await;
@@ -365,4 +381,24 @@ async fn a_server_that_starts_late_is_found() {
     let mut server = server::Server::bind(address, server::Options::default()).await.unwrap();
     server.accept().await.unwrap();
     assert!(connecting.await.unwrap());
+}
+
+/// The own pauses of the client would take longer than anybody waits.
+#[tokio::test]
+async fn a_busy_server_says_when_to_try_again() {
+    let past = "Thu, 01 Jan 1970 00:00:00 GMT";
+    for (transport, attempt) in [(None, "upgrade"), (Some(Transport::StreamableHttp), "initialize")] {
+        for retry_after in ["0", past] {
+            let server = Foreign::start(Habits::default()).await;
+            let hour = Duration::from_secs(3600);
+            let retry = Backoff { attempts: 2, first: hour, max: hour };
+            let options = Options { retry, transport, ..options() };
+            for _ in 0..2 {
+                server.refuse(attempt, 503, &[("retry-after", retry_after)]);
+            }
+            let mut peer = Peer::connect(&server.url(), &options).await;
+            peer.initialize().await;
+            peer.new_session(1).await;
+        }
+    }
 }

@@ -2,8 +2,12 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
-use super::super::HttpError;
+use super::super::{Backoff, HttpError, Response};
+
+/// The longest pause that a server may ask for.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// A connection to a remote agent that cannot be made or has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +21,13 @@ pub enum RemoteError {
     Login(u16),
     /// The server refused the connection with this status.
     Refused(u16),
-    /// The server is overloaded: status 429 or 503.
-    Busy(u16),
+    /// The server is overloaded.
+    Busy {
+        /// 429 or 503.
+        status: u16,
+        /// The pause that the server asks for.
+        retry_after: Option<Duration>,
+    },
     /// The server does not know the connection any more: status 404 or 410.
     Gone,
     /// The server does not follow the protocol of the transport.
@@ -26,11 +35,19 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
-    pub(super) fn from_status(status: u16) -> Self {
-        match status {
-            401 | 403 => RemoteError::Login(status),
-            429 | 503 => RemoteError::Busy(status),
+    pub(super) fn from_response(response: &Response) -> Self {
+        match response.status {
+            status @ (401 | 403) => RemoteError::Login(status),
+            status @ (429 | 503) => RemoteError::Busy { status, retry_after: response.retry_after() },
             status => RemoteError::Refused(status),
+        }
+    }
+
+    /// Returns the pause before the next attempt: the one that the server asks for, up to a minute, else that of `backoff`.
+    pub(super) fn pause(&self, backoff: &Backoff, failures: u32) -> Duration {
+        match self {
+            RemoteError::Busy { retry_after: Some(pause), .. } => (*pause).min(MAX_RETRY_AFTER),
+            _ => backoff.pause(failures),
         }
     }
 
@@ -39,7 +56,7 @@ impl RemoteError {
         use super::super::ErrorKind::{Broken, Dns, Proxy, Refused, Timeout};
         match self {
             RemoteError::Http(error) => matches!(error.kind(), Dns | Refused | Proxy | Timeout | Broken),
-            RemoteError::Busy(_) | RemoteError::Gone => true,
+            RemoteError::Busy { .. } | RemoteError::Gone => true,
             RemoteError::Refused(status) => matches!(status, 500 | 502 | 504),
             _ => false,
         }
@@ -58,7 +75,7 @@ impl fmt::Display for RemoteError {
             RemoteError::Refused(status) => {
                 write!(f, "the server refused the connection (HTTP status {status})")
             }
-            RemoteError::Busy(status) => {
+            RemoteError::Busy { status, .. } => {
                 write!(f, "the server is overloaded (HTTP status {status}); try again later")
             }
             RemoteError::Gone => f.write_str("the server has closed the connection"),
@@ -88,10 +105,26 @@ impl From<RemoteError> for io::Error {
             RemoteError::Url(_) => io::ErrorKind::InvalidInput,
             RemoteError::Http(error) => io::Error::from(error.clone()).kind(),
             RemoteError::Login(_) => io::ErrorKind::PermissionDenied,
-            RemoteError::Refused(_) | RemoteError::Busy(_) => io::ErrorKind::ConnectionRefused,
+            RemoteError::Refused(_) | RemoteError::Busy { .. } => io::ErrorKind::ConnectionRefused,
             RemoteError::Gone => io::ErrorKind::ConnectionReset,
             RemoteError::Protocol(_) => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_is_that_of_the_server_up_to_a_minute() {
+        let second = Duration::from_secs(1);
+        let backoff = Backoff { attempts: 1, first: second, max: second };
+        let pause = |retry_after| RemoteError::Busy { status: 503, retry_after }.pause(&backoff, 0);
+        assert_eq!(pause(Some(7 * second)), 7 * second);
+        assert_eq!(pause(Some(3600 * second)), 60 * second);
+        assert!(pause(None) <= second);
+        assert!(RemoteError::Gone.pause(&backoff, 0) <= second);
     }
 }

@@ -14,7 +14,7 @@ mod websocket;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use attache_conn::Link;
 use parking_lot::Mutex;
@@ -67,28 +67,60 @@ impl fmt::Debug for Options {
 }
 
 /// Transports by origin (`https://host:port`), shared by all clones. A program may store them.
-#[derive(Debug, Clone, Default)]
-pub struct Transports(Arc<Mutex<HashMap<String, Transport>>>);
+#[derive(Clone, Default)]
+pub struct Transports(Arc<Known>);
+
+#[derive(Default)]
+struct Known {
+    by_origin: Mutex<HashMap<String, Transport>>,
+    observer: OnceLock<Observer>,
+}
+
+type Observer = Box<dyn Fn(&Transports) + Send + Sync>;
 
 impl Transports {
     /// Returns the transport of an origin.
     pub fn get(&self, origin: &str) -> Option<Transport> {
-        self.0.lock().get(origin).copied()
+        self.0.by_origin.lock().get(origin).copied()
     }
 
     /// Remembers the transport of an origin.
     pub fn insert(&self, origin: impl Into<String>, transport: Transport) {
-        self.0.lock().insert(origin.into(), transport);
+        if self.0.by_origin.lock().insert(origin.into(), transport) != Some(transport) {
+            self.report();
+        }
     }
 
     /// Forgets the transport of an origin: the next connection tries the WebSocket first.
     pub fn remove(&self, origin: &str) {
-        self.0.lock().remove(origin);
+        if self.0.by_origin.lock().remove(origin).is_some() {
+            self.report();
+        }
+    }
+
+    /// Calls a function after each change from now on. Only the first function is called.
+    ///
+    /// A server that is connected by Streamable HTTP is known after its response to `initialize`, so not yet when
+    /// [`connect`] returns.
+    pub fn on_change(&self, observer: impl Fn(&Transports) + Send + Sync + 'static) {
+        let _ = self.0.observer.set(Box::new(observer));
+    }
+
+    fn report(&self) {
+        if let Some(observer) = self.0.observer.get() {
+            observer(self);
+        }
     }
 
     /// Returns all known origins.
     pub fn all(&self) -> Vec<(String, Transport)> {
-        self.0.lock().iter().map(|(origin, transport)| (origin.clone(), *transport)).collect()
+        self.0.by_origin.lock().iter().map(|(origin, transport)| (origin.clone(), *transport)).collect()
+    }
+}
+
+impl fmt::Debug for Transports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.all()).finish()
     }
 }
 
@@ -109,7 +141,7 @@ pub async fn connect(url: &str, options: &Options) -> Result<Link, RemoteError> 
         match connect_once(url, options).await {
             Ok(link) if options.reconnect.attempts > 0 => return Ok(reconnect::link(link, url, options)),
             Err(error) if error.is_transient() && failures < options.retry.attempts => {
-                tokio::time::sleep(options.retry.pause(failures)).await;
+                tokio::time::sleep(error.pause(&options.retry, failures)).await;
                 failures += 1;
             }
             other => return other,
@@ -129,8 +161,8 @@ async fn connect_once(url: &str, options: &Options) -> Result<Link, RemoteError>
                 options.transports.insert(&endpoint.origin, Transport::WebSocket);
                 return Ok(link);
             }
-            Outcome::Refused(status) if endpoint.must_upgrade || !is_without_websocket(status) => {
-                return Err(RemoteError::from_status(status));
+            Outcome::Refused(response) if endpoint.must_upgrade || !is_without_websocket(response.status) => {
+                return Err(RemoteError::from_response(&response));
             }
             // Remembered after `initialize`: the path may be wrong.
             Outcome::Refused(_) => {}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use attache_conn::Link;
 
-use super::super::Upgrade;
+use super::super::{Response, Upgrade};
 use super::{Endpoint, RemoteError};
 use crate::ws::{self, Role, Settings};
 
@@ -13,8 +13,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) enum Outcome {
     Link(Link),
-    /// The server responded with this status.
-    Refused(u16),
+    /// The server gave another response.
+    Refused(Response),
 }
 
 /// Asks the server for a WebSocket. Redirects are not followed.
@@ -37,7 +37,7 @@ pub(super) async fn open(endpoint: &Endpoint) -> Result<Outcome, RemoteError> {
         Upgrade::Switched(upgraded) => upgraded,
         Upgrade::Refused(response) => {
             response.header_values("set-cookie").for_each(|cookie| endpoint.cookies.store(cookie));
-            return Ok(Outcome::Refused(response.status));
+            return Ok(Outcome::Refused(response));
         }
     };
     upgraded.header_values("set-cookie").for_each(|cookie| endpoint.cookies.store(cookie));

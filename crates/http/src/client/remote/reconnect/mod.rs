@@ -18,6 +18,7 @@ use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
+use super::super::Backoff;
 use super::{Options, RemoteError, connect_once};
 use crate::message::DEPTH;
 use crate::ws::Close;
@@ -213,7 +214,7 @@ impl Relay {
         let backoff = self.options.reconnect;
         let mut last = cut;
         for failures in failures..backoff.attempts {
-            tokio::time::sleep(backoff.pause(failures)).await;
+            tokio::time::sleep(pause(&last, &backoff, failures)).await;
             if Arc::strong_count(&self.end) == 1 {
                 return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the link was dropped"));
             }
@@ -244,8 +245,14 @@ impl Relay {
         let introduction = self.history.lock().introduction();
         let mut initialized = Value::Null;
         for (method, params) in introduction {
-            let outcome = self.call(from, to, method, &params, |_| false).await?;
-            let result = outcome.map_err(|why| io::Error::other(format!("{method}: {why}")))?;
+            let result = match self.call(from, to, method, &params, |_| false).await? {
+                Ok(result) => result,
+                // The server of a refused request may be back later. Its link ends with the reason.
+                Err(why) => match tokio::time::timeout(LINGER, from.next()).await {
+                    Ok(Err(error)) => return Err(error),
+                    _ => return Err(io::Error::other(format!("{method}: {why}"))),
+                },
+            };
             if method == "initialize" {
                 initialized = result;
             }
@@ -307,6 +314,14 @@ fn response(own: &Id, line: &[u8]) -> Option<Result<Value, String>> {
             Err(error) => Err(error.message.to_string()),
         }),
         _ => None,
+    }
+}
+
+/// The pause before the next attempt: the one that the server asked for, else that of `backoff`.
+fn pause(last: &io::Error, backoff: &Backoff, failures: u32) -> Duration {
+    match last.get_ref().and_then(|error| error.downcast_ref::<RemoteError>()) {
+        Some(error) => error.pause(backoff, failures),
+        None => backoff.pause(failures),
     }
 }
 

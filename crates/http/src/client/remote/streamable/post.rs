@@ -23,8 +23,6 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// Pauses before a message is sent again.
 const RETRY: Backoff =
     Backoff { attempts: 3, first: Duration::from_millis(200), max: Duration::from_secs(5) };
-/// The longest pause that a server may ask for.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// The longest response.
 const MAX_BODY: usize = 64 << 20;
 /// The longest body of a refused message that is read.
@@ -154,7 +152,7 @@ async fn post_initialize(
     // The agent may have to be installed first, so the caller decides how long this may take.
     let mut response = send(connection, channel, &request, true, None).await?;
     if response.status != 200 {
-        return Err(RemoteError::from_status(response.status));
+        return Err(RemoteError::from_response(&response));
     }
     let id = response.header("acp-connection-id").map(str::to_owned);
     let mut body = response.body.bytes(MAX_BODY).await?;
@@ -243,7 +241,7 @@ async fn post(connection: &Arc<Connection>, channel: &mut Channel, job: Job) {
             }
             409 => ErrorObject::internal("the session is in use by another connection (HTTP status 409)"),
             413 => ErrorObject::internal("the message is too large for the server (HTTP status 413)"),
-            429 | 503 => ErrorObject::internal(RemoteError::Busy(response.status).to_string()),
+            429 | 503 => ErrorObject::internal(RemoteError::from_response(&response).to_string()),
             _ => refusal(response).await,
         },
         Err(error) => ErrorObject::internal(error.to_string()),
@@ -303,8 +301,7 @@ async fn send(
         }
         let pause = match &outcome {
             Ok(response) if matches!(response.status, 429 | 503) => {
-                let after = response.header("retry-after").and_then(|after| after.parse().ok());
-                after.map(Duration::from_secs).unwrap_or_else(|| RETRY.pause(failures)).min(MAX_RETRY_AFTER)
+                RemoteError::from_response(response).pause(&RETRY, failures)
             }
             Err(error) if error.kind() == ErrorKind::Invalid => return outcome,
             Err(error) if error.is_unsent() || is_repeatable => RETRY.pause(failures),

@@ -81,7 +81,7 @@ pub(super) async fn run_connection(connection: Arc<Connection>) {
                     failures = 0;
                     RemoteError::Refused(409)
                 }
-                status => match RemoteError::from_status(status) {
+                _ => match RemoteError::from_response(&response) {
                     error @ RemoteError::Login(_) => return connection.fail(error),
                     error => error,
                 },
@@ -94,7 +94,7 @@ pub(super) async fn run_connection(connection: Arc<Connection>) {
         if failures >= REOPEN.attempts {
             return connection.fail(error);
         }
-        tokio::time::sleep(REOPEN.pause(failures.max(conflicts))).await;
+        tokio::time::sleep(error.pause(&REOPEN, failures.max(conflicts))).await;
         failures += 1;
     }
 }
@@ -157,7 +157,7 @@ impl EventStream {
                         }
                         _ => {
                             session.set_open(false);
-                            REOPEN.pause(failures)
+                            RemoteError::from_response(&response).pause(&REOPEN, failures)
                         }
                     }
                 }
