@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::super::date;
+
 /// Cookies kept in total; a server that sets more loses the oldest.
 const MAX_COOKIES: usize = 64;
 
@@ -25,11 +27,20 @@ impl Cookies {
     pub fn store(&self, header: &str) {
         let mut parts = header.split(';').map(str::trim);
         let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else { return };
-        let is_deleted = parts.any(|part| {
-            part.split_once('=').is_some_and(|(name, value)| {
-                name.eq_ignore_ascii_case("max-age") && value.trim().parse::<i64>().is_ok_and(|age| age <= 0)
-            })
-        });
+        let (mut age, mut expires) = (None, None);
+        for (name, value) in parts.filter_map(|part| part.split_once('=')) {
+            match name.trim().to_ascii_lowercase().as_str() {
+                "max-age" => age = value.trim().parse::<i64>().ok().or(age),
+                "expires" => expires = date::parse(value).or(expires),
+                _ => {}
+            }
+        }
+        // RFC 6265 §5.3: `max-age` counts before `expires`.
+        let is_deleted = match (age, expires) {
+            (Some(age), _) => age <= 0,
+            (None, Some(end)) => end <= date::now(),
+            (None, None) => false,
+        };
         let mut cookies = self.0.lock();
         cookies.retain(|(known, _)| known != name);
         if !is_deleted && !name.is_empty() {
@@ -68,5 +79,16 @@ mod tests {
         }
         assert_eq!(cookies.header().as_deref(), Some("b=x=y; a=2"));
         assert_eq!(format!("{cookies:?}"), r#"["b", "a"]"#);
+        for header in [
+            "b=; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Path=/",
+            "a=; expires=Thursday, 01-Jan-70 00:00:00 GMT",
+            "d=4; Expires=Fri, 31 Dec 9999 23:59:59 GMT",
+            "e=5; Expires=never",
+            "f=6; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Max-Age=60",
+            "g=7; Max-Age=0; Expires=Fri, 31 Dec 9999 23:59:59 GMT",
+        ] {
+            cookies.store(header);
+        }
+        assert_eq!(cookies.header().as_deref(), Some("d=4; e=5; f=6"));
     }
 }
