@@ -3,11 +3,16 @@
 use attache_conn::{FrameReader, FrameWriter, Link};
 use attache_http::client::remote::{Options, RemoteError, Transport, connect};
 use attache_http::client::{Backoff, HttpClient};
+use attache_http::proxy::Proxies;
 use attache_http::server;
 use hyper::Method;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::foreign::{Foreign, Habits, Seen};
 use crate::kit;
@@ -401,4 +406,51 @@ async fn a_busy_server_says_when_to_try_again() {
             peer.new_session(1).await;
         }
     }
+}
+
+/// A proxy that makes tunnels to one server, whatever their target, and the heads of its requests.
+async fn proxy(to: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&heads);
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let seen = Arc::clone(&seen);
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(client.read_u8().await.unwrap());
+                }
+                seen.lock().push(String::from_utf8(head).unwrap());
+                client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                let mut server = TcpStream::connect(to).await.unwrap();
+                let _ = copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+    });
+    (address, heads)
+}
+
+#[tokio::test]
+async fn every_request_goes_through_the_proxy() {
+    const HOST: &str = "agents.example";
+    let hosts = vec![HOST.to_owned()];
+    let server = kit::serve(server::Options { hosts, ..server::Options::default() }).await;
+    let through = async |transport| {
+        let (address, heads) = proxy(server).await;
+        let variable = |name: &str| (name == "HTTP_PROXY").then(|| format!("http://user:secret@{address}"));
+        let client = HttpClient::new(None).unwrap().with_proxies(Proxies::from_vars(variable));
+        let options = Options { client: Some(client), transport: Some(transport), ..Options::default() };
+        conversation(&mut Peer::connect(&format!("http://{HOST}"), &options).await).await;
+        let heads = heads.lock().clone();
+        for head in &heads {
+            assert!(head.starts_with(&format!("CONNECT {HOST}:80 HTTP/1.1\r\n")), "{head}");
+            assert!(head.contains("proxy-authorization: Basic "), "{head}");
+        }
+        heads.len()
+    };
+    assert_eq!(through(Transport::WebSocket).await, 1);
+    // The first request, the two lanes, and the streams of the connection and of two sessions.
+    assert!(through(Transport::StreamableHttp).await >= 5);
 }
