@@ -16,7 +16,8 @@ const SILENT_TICKS: u32 = 5;
 const TICK: Duration = Duration::from_millis(10);
 /// The stream of a session that is opened again counts as forgotten after this time without an event.
 const REOPEN_SILENCE: Duration = Duration::from_millis(300);
-/// The longest time that a response waits for silence, in ticks. A session with a running turn may never be silent.
+/// The longest time that a response waits for silence, in ticks. A session with a running turn may never be silent. One second
+/// would be over within a long history that a busy server or network interrupts, and its rest would come after the response.
 const MAX_TICKS: u32 = 500;
 /// The longest time that a message of a session waits for its stream.
 pub(super) const MAX_OPENING: Duration = Duration::from_secs(5);
