@@ -136,7 +136,7 @@ pub struct SseEvent {
 /// sse.push(b"ta: two\r\n\r\n");
 /// assert_eq!(sse.next_event().unwrap().unwrap().data, "one\ntwo");
 /// ```
-// HTTP-32: comments, `event:` and `id:` fields and several `data:` lines are understood.
+// HTTP-32: comments, `event:` and `id:` fields and several `data:` lines are understood. HTTP-45: in any chunks.
 pub struct Sse {
     lines: Lines,
     event: SseEvent,

@@ -358,7 +358,7 @@ async fn connecting_reports_the_cause() {
     let server = Foreign::start(Habits::default()).await;
     server.refuse("upgrade", 503, &[("retry-after", "7")]);
     assert_eq!(connect(&server.url(), &options()).await.unwrap_err(), busy(Some(7)));
-    // A redirect is not followed, though its target would do.
+    // shows WS-22: a redirect is not followed, though its target would do.
     let target = kit::serve(server::Options::default()).await;
     for scheme in ["http", "ws"] {
         let server = Foreign::start(Habits::default()).await;
@@ -391,6 +391,7 @@ async fn a_server_that_starts_late_is_found() {
 /// The own pauses of the client would take longer than anybody waits.
 #[tokio::test]
 async fn a_busy_server_says_when_to_try_again() {
+    // shows HTTP-42
     let past = "Thu, 01 Jan 1970 00:00:00 GMT";
     for (transport, attempt) in [(None, "upgrade"), (Some(Transport::StreamableHttp), "initialize")] {
         for retry_after in ["0", past] {

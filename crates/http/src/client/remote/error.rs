@@ -44,6 +44,7 @@ impl RemoteError {
     }
 
     /// Returns the pause before the next attempt: the one that the server asks for, up to a minute, else that of `backoff`.
+    // HTTP-42
     pub(super) fn pause(&self, backoff: &Backoff, failures: u32) -> Duration {
         match self {
             RemoteError::Busy { retry_after: Some(pause), .. } => (*pause).min(MAX_RETRY_AFTER),

@@ -11,6 +11,11 @@ use crate::ws::{self, Role, Settings};
 /// Time for the response to the upgrade request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The longest message. The link skips one that is over its own limit; one that is longer than this ends the connection
+/// instead, because the time to read it has no bound.
+// WS-21
+const MAX_MESSAGE: u64 = 256 << 20;
+
 pub(super) enum Outcome {
     Link(Link),
     /// The server gave another response.
@@ -18,7 +23,7 @@ pub(super) enum Outcome {
 }
 
 /// Asks the server for a WebSocket. Redirects are not followed.
-// WS-01
+// WS-01, WS-22
 pub(super) async fn open(endpoint: &Endpoint) -> Result<Outcome, RemoteError> {
     let key = ws::random_key().map_err(|error| RemoteError::Protocol(error.to_string()))?;
     let request = endpoint
@@ -54,5 +59,6 @@ pub(super) async fn open(endpoint: &Endpoint) -> Result<Outcome, RemoteError> {
         return wrong("it uses a subprotocol that was not offered");
     }
     let (socket, received) = upgraded.into_parts();
-    Ok(Outcome::Link(ws::link(socket, Role::Client, Settings::default(), received)))
+    let settings = Settings { message: MAX_MESSAGE, ..Settings::default() };
+    Ok(Outcome::Link(ws::link(socket, Role::Client, settings, received)))
 }

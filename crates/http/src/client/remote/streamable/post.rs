@@ -31,6 +31,7 @@ const MAX_REFUSAL: usize = 64 << 10;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The two lanes. An answer never waits for a request before it.
+// HTTP-44
 pub(super) struct Lanes {
     calls: Lane,
     responses: Lane,

@@ -147,7 +147,7 @@ impl EventStream {
                 Ok(response) => {
                     match response.status {
                         401 => return self.connection.fail(RemoteError::Login(401)),
-                        // HTTP-20: some servers know a session only after a response that names it.
+                        // HTTP-20, HTTP-43: some servers know a session only after a response that names it.
                         403 | 404 | 409 => {
                             session.set_refused();
                             refusals += 1;
