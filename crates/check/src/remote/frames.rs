@@ -2,13 +2,14 @@
 
 use std::io;
 
-use attache_http::ws::frame::{self, Opcode};
+use attache_http::ws::frame::{self, Header, Opcode};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use super::listener::{Behaviour, Shared, is_fault};
+use super::behaviour::{Behaviour, cut_at, is_fault};
+use super::listener::Shared;
 use super::socket::encode;
 
 /// The payload of pings.
@@ -36,7 +37,7 @@ pub(super) async fn carry(
                 Opcode::Ping => stream.write_all(&encode(Opcode::Pong, true, None, &payload)).await?,
                 Opcode::Close => {
                     if is_wrong {
-                        shared.observations.add("WS-20", true, "a close frame", "");
+                        shared.observations.add(ending_rule(shared.behaviour), true, "a close frame", "");
                     } else if is_closing {
                         shared.observations.add("WS-12", true, "a close frame", "");
                     } else {
@@ -67,7 +68,7 @@ pub(super) async fn carry(
             },
             read = stream.read_buf(&mut socket.input) => if !matches!(read, Ok(1..)) {
                 if is_wrong {
-                    shared.observations.add("WS-20", true, "the end of the connection", "");
+                    shared.observations.add(ending_rule(shared.behaviour), true, "the end of the connection", "");
                 } else if is_closing {
                     shared.observations.add("WS-12", false, "a close frame", "the client does not answer a close frame");
                 }
@@ -77,19 +78,37 @@ pub(super) async fn carry(
     }
 }
 
+/// The rule that a client keeps when it ends the connection.
+fn ending_rule(behaviour: Behaviour) -> &'static str {
+    match behaviour {
+        Behaviour::Oversized => "WS-21",
+        _ => "WS-20",
+    }
+}
+
 /// What is sent in the place of a fault. A part of a frame, or a frame that ends the connection of a client that looks.
 fn wrong(behaviour: Behaviour, line: &[u8]) -> Option<Vec<u8>> {
     // Messages of other servers are not read.
     let is_wrong = matches!(
         behaviour,
-        Behaviour::Cut | Behaviour::Compressed | Behaviour::Masked | Behaviour::UnknownOpcode
+        Behaviour::Cut
+            | Behaviour::Compressed
+            | Behaviour::Masked
+            | Behaviour::UnknownOpcode
+            | Behaviour::Oversized
     );
     if !is_wrong || !is_fault(line) {
         return None;
     }
     let mut whole = encode(Opcode::Text, true, None, line);
     match behaviour {
-        Behaviour::Cut => whole.truncate(whole.len() / 2),
+        Behaviour::Cut => whole.truncate(cut_at(line, whole.len())),
+        Behaviour::Oversized => {
+            let head = Header { is_final: true, opcode: Opcode::Text, mask: None, len: 1 << 40 };
+            whole.clear();
+            frame::write_header(&mut whole, &head);
+            whole.extend(line);
+        }
         // RSV1 says that the payload is compressed, which was not agreed on.
         Behaviour::Compressed => whole[0] |= 0x40,
         Behaviour::Masked => whole = encode(Opcode::Text, true, Some([1, 2, 3, 4]), line),

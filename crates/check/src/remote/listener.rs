@@ -7,14 +7,17 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::Observations;
+use super::behaviour::{Behaviour, cut_at, is_fault};
 use super::frames;
 use super::request::ReceivedRequest;
 use crate::transport::Transport;
@@ -24,60 +27,20 @@ pub(super) const CONNECTION: &str = "attache-check-connection";
 /// The cookie that a client must return.
 pub(super) const COOKIE: &str = "attache-check=chip";
 
-/// The notification in whose place a faulty server does what is wrong.
-pub(crate) const FAULT_METHOD: &str = "_attache/fault";
+/// The target of redirects.
+const REDIRECTED: &str = "/redirected";
+/// The pause that a busy server asks for.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// The pause between the pieces of an event.
+const BETWEEN_PIECES: Duration = Duration::from_millis(100);
+/// Streams of sessions that are refused.
+const REFUSED_STREAMS: usize = 2;
 
 /// Requests that open a session.
 const OPENING: [&str; 3] = ["session/load", "session/resume", "session/fork"];
 
 /// The number of messages between two tasks.
 const QUEUE: usize = 64;
-
-/// Deviations of the server that a client must cope with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Behaviour {
-    #[default]
-    Plain,
-    /// Events with comments, ids, names and several lines of data.
-    OddEvents,
-    /// The answer to `session/load` is on the stream of the connection.
-    LoadOnConnection,
-    /// Every second message of a session is on the stream of the connection.
-    EitherStream,
-    /// Binary messages between the others.
-    Binary,
-    /// A ping before every message.
-    Pings,
-    /// Every message in three frames, with a ping between them.
-    Fragments,
-    /// In the place of [`FAULT_METHOD`] all streams, or the WebSocket, end in the middle of a message. New ones are accepted.
-    Cut,
-    /// In the place of [`FAULT_METHOD`] a compressed frame.
-    Compressed,
-    /// In the place of [`FAULT_METHOD`] a masked frame.
-    Masked,
-    /// In the place of [`FAULT_METHOD`] a frame with an opcode that has no meaning.
-    UnknownOpcode,
-}
-
-impl Behaviour {
-    /// The behaviour of a scenario.
-    pub(crate) fn of(scenario: &str) -> Behaviour {
-        match scenario {
-            "http-client-events" => Behaviour::OddEvents,
-            "http-client-load" => Behaviour::LoadOnConnection,
-            "http-client-either-stream" => Behaviour::EitherStream,
-            "ws-client-binary" => Behaviour::Binary,
-            "ws-client-ping" => Behaviour::Pings,
-            "ws-client-fragments" => Behaviour::Fragments,
-            "http-client-fault-cut" | "ws-client-fault-cut" => Behaviour::Cut,
-            "ws-client-fault-compressed" => Behaviour::Compressed,
-            "ws-client-fault-masked" => Behaviour::Masked,
-            "ws-client-fault-opcode" => Behaviour::UnknownOpcode,
-            _ => Behaviour::Plain,
-        }
-    }
-}
 
 /// A listener for one conversation.
 pub(crate) struct Listener {
@@ -105,6 +68,8 @@ pub(super) struct Shared {
     pub(super) behaviour: Behaviour,
     pub(super) observations: Observations,
     state: Mutex<State>,
+    /// Wakes a prompt whose 202 is late.
+    accepted: Notify,
 }
 
 #[derive(Default)]
@@ -127,6 +92,10 @@ struct State {
     is_over: bool,
     /// Whether the next message of a session is one of every second.
     is_even: bool,
+    /// When a prompt was refused.
+    busy_since: Option<Instant>,
+    /// Streams of sessions that were refused.
+    refused_streams: usize,
 }
 
 /// A stream of events; messages wait until it is opened.
@@ -144,7 +113,8 @@ impl Listener {
         let observations = Observations::default();
         let (to_checker, mut from_client) = mpsc::channel::<Vec<u8>>(QUEUE);
         let state = Mutex::new(State { to_checker: Some(to_checker), ..State::default() });
-        let shared = Arc::new(Shared { transport, behaviour, observations: observations.clone(), state });
+        let (observed, accepted) = (observations.clone(), Notify::new());
+        let shared = Arc::new(Shared { transport, behaviour, observations: observed, state, accepted });
         let (reader, mut lines_in) = tokio::io::duplex(64 << 10);
         let (writer, lines_out) = tokio::io::duplex(64 << 10);
         tokio::spawn(async move {
@@ -201,6 +171,7 @@ impl Shared {
         state.initialize = None;
         // Without a sender the WebSocket is closed.
         state.socket = None;
+        self.accepted.notify_one();
     }
 
     /// Sends a line of the checker.
@@ -217,6 +188,10 @@ impl Shared {
         let mut state = self.state.lock();
         if self.behaviour == Behaviour::Cut && is_fault(&line) {
             return self.cut(&mut state, line);
+        }
+        if self.behaviour == Behaviour::LateAccept && is_fault(&line) {
+            self.accepted.notify_one();
+            return None;
         }
         if self.transport == Transport::WebSocket {
             if let Some(socket) = &state.socket {
@@ -247,6 +222,17 @@ impl Shared {
             }),
             false => message["params"]["sessionId"].as_str().map(str::to_owned),
         };
+        let is_open = |session: &Option<String>| {
+            state.streams.get(session).is_some_and(|stream| stream.events.is_some())
+        };
+        let session = match self.behaviour {
+            // A server that does not know the session yet.
+            Behaviour::RefusedStream => session.filter(|session| is_open(&Some(session.clone()))),
+            Behaviour::OtherSession if session.is_some() && !is_open(&session) => {
+                state.streams.keys().find(|known| known.is_some() && is_open(known)).cloned().flatten()
+            }
+            _ => session,
+        };
         let is_alternating = self.behaviour == Behaviour::EitherStream && !is_answer && session.is_some();
         let session = session.filter(|_| !(is_alternating && state.is_even));
         state.is_even ^= is_alternating;
@@ -272,7 +258,7 @@ impl Shared {
         // The client may begin again.
         state.is_initialized = false;
         let mut event = self.event(&line);
-        event.truncate(event.len() / 2);
+        event.truncate(cut_at(&line, event.len()));
         let streams = state.streams.iter_mut();
         let mut open: Vec<_> =
             streams.filter_map(|(of, stream)| Some((of.is_some(), stream.events.take()?))).collect();
@@ -295,6 +281,16 @@ impl Shared {
         let mut input = Vec::new();
         while let Some(request) = ReceivedRequest::read(&mut stream, &mut input).await? {
             if request.header("upgrade").is_some_and(|name| name.eq_ignore_ascii_case("websocket")) {
+                if self.behaviour == Behaviour::Redirect {
+                    if request.path != REDIRECTED {
+                        let location =
+                            format!("http://{}{REDIRECTED}", request.header("host").unwrap_or_default());
+                        let headers = [("location", location.as_str()), ("connection", "close")];
+                        return respond(&mut stream, "307 Temporary Redirect", &headers, b"").await;
+                    }
+                    let why = "the client follows the redirect of an upgrade, with its token if it has one";
+                    self.observations.add("WS-22", false, &request.shown(), why);
+                }
                 if self.transport == Transport::WebSocket {
                     return self.upgrade(request, stream, input).await;
                 }
@@ -368,10 +364,25 @@ impl Shared {
             let is_named = request.header("acp-session-id") == Some(session.as_str());
             see("HTTP-15", is_named, "a POST about a session has no Acp-Session-Id");
         }
+        let is_prompt = method == Some("session/prompt");
+        if self.behaviour == Behaviour::Busy && is_prompt {
+            let earlier = self.state.lock().busy_since.replace(Instant::now());
+            let Some(earlier) = earlier else {
+                let after = RETRY_AFTER.as_secs().to_string();
+                return respond(stream, "429 Too Many Requests", &[("retry-after", &after)], b"").await;
+            };
+            let why = "the client sends a message again before the time in Retry-After";
+            see("HTTP-42", earlier.elapsed() >= RETRY_AFTER, why);
+        }
         if let Some(method) = method
             && message.get("id").is_some()
         {
             self.state.lock().requests.insert(id, (method.to_owned(), session));
+        }
+        if self.behaviour == Behaviour::LateAccept && is_prompt {
+            self.received(&request.body).await;
+            self.accepted.notified().await;
+            return respond(stream, "202 Accepted", &[], b"").await;
         }
         // The 202 comes first, as from any server.
         respond(stream, "202 Accepted", &[], b"").await?;
@@ -391,10 +402,21 @@ impl Shared {
             if state.is_over {
                 return Ok(());
             }
-            let entry = state.streams.entry(session).or_default();
-            // The newest reader wins.
-            entry.events = Some(sender);
-            std::mem::take(&mut entry.waiting)
+            if self.behaviour == Behaviour::RefusedStream
+                && session.is_some()
+                && state.refused_streams < REFUSED_STREAMS
+            {
+                state.refused_streams += 1;
+                None
+            } else {
+                let entry = state.streams.entry(session).or_default();
+                // The newest reader wins.
+                entry.events = Some(sender);
+                Some(std::mem::take(&mut entry.waiting))
+            }
+        };
+        let Some(waiting) = waiting else {
+            return respond(&mut stream, "404 Not Found", &[("connection", "close")], b"").await;
         };
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\nconnection: close\r\n\r\n";
         stream.write_all(&[head.as_bytes(), &waiting.concat()].concat()).await?;
@@ -402,7 +424,7 @@ impl Shared {
         loop {
             tokio::select! {
                 event = events.recv() => match event {
-                    Some(event) => stream.write_all(&event).await?,
+                    Some(event) => self.write_event(&mut stream, &event).await?,
                     None => return Ok(()),
                 },
                 read = stream.read(&mut left) => if read? == 0 {
@@ -410,6 +432,18 @@ impl Shared {
                 },
             }
         }
+    }
+
+    async fn write_event(&self, stream: &mut TcpStream, event: &[u8]) -> io::Result<()> {
+        let inner = event.iter().position(|byte| !byte.is_ascii()).map_or(event.len(), |first| first + 1);
+        if self.behaviour != Behaviour::Pieces || inner == event.len() {
+            return stream.write_all(event).await;
+        }
+        let (one, two) = event.split_at(inner);
+        stream.write_all(one).await?;
+        // So that no reader gets both at once.
+        tokio::time::sleep(BETWEEN_PIECES).await;
+        stream.write_all(two).await
     }
 
     async fn upgrade(
@@ -450,12 +484,6 @@ impl Shared {
         }
         carried
     }
-}
-
-/// Whether a line of the checker stands for what is wrong.
-pub(super) fn is_fault(line: &[u8]) -> bool {
-    let message: Value = serde_json::from_slice(line).unwrap_or_default();
-    message["method"] == FAULT_METHOD
 }
 
 async fn respond(

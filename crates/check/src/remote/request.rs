@@ -11,6 +11,7 @@ const MAX_BODY: usize = 256 << 20;
 /// A request of the client.
 pub(super) struct ReceivedRequest {
     pub(super) method: String,
+    pub(super) path: String,
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
@@ -32,13 +33,14 @@ impl ReceivedRequest {
         let head: Vec<u8> = input.drain(..end).collect();
         let head = String::from_utf8_lossy(&head).into_owned();
         let mut lines = head.split("\r\n");
-        let method = lines.next().and_then(|line| line.split(' ').next()).unwrap_or_default().to_owned();
+        let mut words = lines.next().unwrap_or_default().split(' ').map(str::to_owned);
+        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let header = |line: &str| {
             let (name, value) = line.split_once(':')?;
             Some((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
         };
         let headers = lines.filter_map(header).collect();
-        let mut request = ReceivedRequest { method, headers, body: Vec::new() };
+        let mut request = ReceivedRequest { method, path, headers, body: Vec::new() };
         let is_chunked =
             request.header("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"));
         let length = request.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);

@@ -386,6 +386,16 @@ fn a_client_is_judged_on_both_transports() {
         ("ws", "ws-client-fault-masked", &["WS-20"]),
         ("ws", "ws-client-fault-opcode", &["WS-20"]),
         ("http", "http-client-fault-cut", &["HTTP-41"]),
+        ("http", "http-client-fault-busy", &["HTTP-42"]),
+        ("http", "http-client-fault-refused-stream", &["HTTP-43"]),
+        ("http", "http-client-fault-late-accept", &["HTTP-44"]),
+        ("http", "http-client-fault-pieces", &["HTTP-45"]),
+        ("http", "http-client-fault-ids", &["RPC-14"]),
+        ("http", "http-client-fault-session", &["SESS-32"]),
+        ("ws", "ws-client-fault-ids", &["RPC-14"]),
+        ("ws", "ws-client-fault-session", &["SESS-32"]),
+        ("ws", "ws-client-fault-oversized", &["WS-21"]),
+        ("ws", "ws-client-fault-redirect", &["WS-22"]),
     ] {
         let client = [env!("CARGO_BIN_EXE_attache"), "--agent", "{url}", "exec", "{prompt}"];
         let check = ["check", "client", "--listen", kind, "--faults", "--deadline", "30", "--format", "json"];

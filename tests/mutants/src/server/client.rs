@@ -1,6 +1,7 @@
 //! The proxy behind a conformant client, which breaks the client's transport.
 
 use std::io;
+use std::sync::atomic::Ordering;
 
 use attache_http::ws::frame::{Header, Opcode};
 use serde_json::Value;
@@ -30,13 +31,34 @@ impl Proxy {
             "WS-01" if request.is_upgrade() => request.set("sec-websocket-version", Some("8")),
             _ => {}
         }
+        self.wait_if_dead().await;
+        let _alone = match self.is("HTTP-44") && is_post {
+            true => Some(self.one_at_a_time.lock().await),
+            false => None,
+        };
         if message["method"] == "session/load" {
             self.state().closing.insert(message["id"].to_string());
         }
         let mut server = TcpStream::connect(self.upstream).await?;
         server.write_all(&request.bytes("HTTP/1.1")).await?;
-        let Some((bytes, mut rest)) = read_head(&mut server).await? else { return Ok(()) };
-        let (line, mut headers) = parse(&bytes);
+        let Some((mut bytes, mut rest)) = read_head(&mut server).await? else { return Ok(()) };
+        let (mut line, mut headers) = parse(&bytes);
+        // In the name of the client: at once, and to the new place.
+        if self.is("HTTP-42") && line.contains(" 429 ") || self.is("WS-22") && line.contains(" 307 ") {
+            if let Some((_, location)) = headers.iter().find(|(name, _)| name == "location") {
+                let path = location.splitn(4, '/').last().unwrap_or_default();
+                request.line = format!("GET /{path} HTTP/1.1");
+            }
+            server = TcpStream::connect(self.upstream).await?;
+            server.write_all(&request.bytes("HTTP/1.1")).await?;
+            let Some(again) = read_head(&mut server).await? else { return Ok(()) };
+            (bytes, rest) = again;
+            (line, headers) = parse(&bytes);
+        }
+        if line.contains(" 404 ") && request.is("GET") {
+            self.die_of("HTTP-43");
+            self.wait_if_dead().await;
+        }
         if line.contains(" 101 ") {
             client.write_all(&bytes).await?;
             return self.carry_frames(client, Vec::new(), server, rest).await;
@@ -84,6 +106,8 @@ impl Proxy {
                 }
                 let data = event.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or_default();
                 let message: Value = serde_json::from_str(data).unwrap_or_default();
+                self.die_of_message(&message);
+                self.wait_if_dead().await;
                 if self.is("HTTP-40") && !is_session && message["params"]["sessionId"].is_string() {
                     continue;
                 }
@@ -94,6 +118,11 @@ impl Proxy {
                     continue;
                 }
                 client.write_all(event.as_bytes()).await?;
+            }
+            let is_within_character =
+                std::str::from_utf8(&text).is_err_and(|error| error.error_len().is_none());
+            if self.is("HTTP-45") && is_within_character {
+                std::future::pending::<()>().await;
             }
             tokio::select! {
                 read = server.read_buf(&mut text), if !is_cut => if read? == 0 {
@@ -106,6 +135,22 @@ impl Proxy {
                     return Ok(());
                 },
             }
+        }
+    }
+
+    /// Serves nobody any more after a message that the variant does not survive.
+    fn die_of_message(&self, message: &Value) {
+        if message["id"] == "nobody" {
+            self.die_of("RPC-14");
+        }
+        if message["params"]["sessionId"] == "sess-attache-nowhere" {
+            self.die_of("SESS-32");
+        }
+    }
+
+    pub(super) async fn wait_if_dead(&self) {
+        if self.is_dead.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
         }
     }
 
@@ -126,6 +171,7 @@ impl Proxy {
 
     /// A frame for the client.
     pub(super) fn frame_for_client(&self, mut header: Header, payload: Vec<u8>) -> Option<(Header, Vec<u8>)> {
+        self.die_of_message(&serde_json::from_slice(&payload).unwrap_or_default());
         match self.variant {
             "WS-05" if header.opcode == Opcode::Binary => header.opcode = Opcode::Text,
             "WS-08" if header.opcode == Opcode::Ping => return None,

@@ -60,6 +60,9 @@ impl Proxy {
         let (mut server_reader, mut server_writer) = server.into_split();
         let (mut is_closing, mut is_cut) = (false, false);
         loop {
+            if self.is_client {
+                self.wait_if_dead().await;
+            }
             while let Some((header, payload)) = self.take_frame(&mut from_client) {
                 is_closing |= header.opcode == Opcode::Close;
                 if self.is_client {
@@ -76,6 +79,9 @@ impl Proxy {
                 }
             }
             while let Some((header, payload)) = self.take_frame(&mut from_server) {
+                if self.is_client {
+                    self.wait_if_dead().await;
+                }
                 is_closing |= header.opcode == Opcode::Close;
                 let changed = match self.is_client {
                     true => self.frame_for_client(header, payload),
@@ -117,7 +123,8 @@ impl Proxy {
             }
             // A frame that cannot be read is passed on as the payload of an impossible header.
             let header = Header { is_final: false, opcode: Opcode::Pong, mask: None, len: 0 };
-            return (!self.is("WS-14") && !self.is("WS-20")).then_some((header, bytes));
+            let is_hidden = ["WS-14", "WS-20", "WS-21"].contains(&self.variant);
+            return (!is_hidden).then_some((header, bytes));
         };
         let (header, used) = read?;
         let end = used + usize::try_from(header.len).ok()?;
