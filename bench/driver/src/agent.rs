@@ -1,7 +1,7 @@
 //! The process under test, and the lines it is sent.
 
 use crate::line::{Head, States, text_member};
-use crate::net::{self, Halves, Transport};
+use crate::net::{Halves, Transport};
 use bench_probe::{Report, proc};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -37,7 +37,7 @@ impl Subject {
     pub fn start(&self) -> io::Result<Agent> {
         let verbose = std::env::var_os("BENCH_STDERR").is_some();
         let mut command = Command::new(&self.command[0]);
-        if self.transport == Transport::SecureWebSocket {
+        if self.transport.is_secure() {
             command.env("BENCH_TLS", "self");
         }
         let mut child = command
@@ -53,17 +53,9 @@ impl Subject {
                 let stdin = child.stdin.take().ok_or_else(|| io::Error::other("the agent has no stdin"))?;
                 (0, (Box::new(stdin), Box::new(pipe)))
             }
-            Transport::WebSocket => {
+            transport => {
                 let port = printed_port(pipe)?;
-                (port, net::websocket(port)?)
-            }
-            Transport::SecureWebSocket => {
-                let port = printed_port(pipe)?;
-                (port, net::secure_websocket(port)?)
-            }
-            Transport::Http => {
-                let port = printed_port(pipe)?;
-                (port, net::http(port)?)
+                (port, transport.open(port)?)
             }
         };
         let stdin = Some(stdin);

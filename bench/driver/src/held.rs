@@ -2,7 +2,7 @@
 
 use crate::agent::Subject;
 use crate::line::text_member;
-use crate::net::{self, Transport};
+use crate::net::Transport;
 use bench_probe::{Report, percentile, proc};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::{Arc, Barrier, Mutex};
@@ -41,12 +41,7 @@ fn open(
     transport: Transport,
     port: u16,
 ) -> io::Result<(Box<dyn Write + Send>, BufReader<Box<dyn Read + Send>>)> {
-    let (mut writer, reader) = match transport {
-        Transport::WebSocket => net::websocket(port)?,
-        Transport::SecureWebSocket => net::secure_websocket(port)?,
-        Transport::Http => net::http(port)?,
-        Transport::Stdio => return Err(io::Error::other("only servers have many connections")),
-    };
+    let (mut writer, reader) = transport.open(port)?;
     writer.write_all(crate::agent::initialize(1).as_bytes())?;
     let mut reader = BufReader::with_capacity(4 << 10, reader);
     match reader.read_until(b'\n', &mut Vec::new())? {
@@ -57,7 +52,7 @@ fn open(
 
 /// How late `rate` updates a second on each of `n` connections arrive. Every connection has a thread that reads.
 pub fn paced(subject: &Subject, n: usize, rate: usize, seconds: usize) -> io::Result<Report> {
-    if subject.transport != Transport::WebSocket {
+    if !matches!(subject.transport, Transport::WebSocket | Transport::SecureWebSocket) {
         return Err(io::Error::other("only over WebSocket"));
     }
     proc::raise_open_files(n as u64 + 1_000);
@@ -67,7 +62,7 @@ pub fn paced(subject: &Subject, n: usize, rate: usize, seconds: usize) -> io::Re
     let ready = Arc::new(Barrier::new(n + 1));
     let mut threads = Vec::with_capacity(n);
     for i in 0..n {
-        let (mut writer, reader) = net::websocket(port)?;
+        let (mut writer, reader) = subject.transport.open(port)?;
         let mut reader = BufReader::with_capacity(4 << 10, reader);
         let mut line = Vec::new();
         let mut call = |message: String, reader: &mut dyn BufRead| {
@@ -81,7 +76,7 @@ pub fn paced(subject: &Subject, n: usize, rate: usize, seconds: usize) -> io::Re
         let session = String::from_utf8_lossy(&session.unwrap_or_default()).into_owned();
         let prompt = crate::agent::prompt(3, &session, &format!("paced {} {}", rate * seconds, 1_000 / rate));
         let (late, ready) = (Arc::clone(&late), Arc::clone(&ready));
-        let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(move || -> io::Result<()> {
+        let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(move || -> io::Result<()> {
             ready.wait();
             // Not all in the same millisecond: clients are independent of each other.
             std::thread::sleep(std::time::Duration::from_micros(

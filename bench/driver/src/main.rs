@@ -25,7 +25,8 @@ const USAGE: &str =
   conns N                  memory with N open connections; servers only
   paced N RATE SECONDS     N connections with RATE updates a second each: how late they arrive; WebSocket only
   loopback N               no agent: round trips of a line over loopback TCP between two threads
-  ws-TEST, wss-TEST, http-TEST   the same over WebSocket, with TLS, or Streamable HTTP: AGENT COMMAND is a server that prints its port
+  ws-TEST, http-TEST       the same over WebSocket or Streamable HTTP: AGENT COMMAND is a server that prints its port
+  wss-TEST, https-TEST     the same with TLS
   spin NICENESS            no measurement: keep one core busy until stdin ends
   ahead                    no measurement: run the command with the highest priority";
 
@@ -39,9 +40,12 @@ fn main() -> ExitCode {
     let protocol = bench_probe::protocol();
     let mut transport = Transport::Stdio;
     if let Some(name) = test.first_mut() {
-        for (prefix, meant) in
-            [("ws-", Transport::WebSocket), ("wss-", Transport::SecureWebSocket), ("http-", Transport::Http)]
-        {
+        for (prefix, meant) in [
+            ("ws-", Transport::WebSocket),
+            ("wss-", Transport::SecureWebSocket),
+            ("http-", Transport::Http),
+            ("https-", Transport::SecureHttp),
+        ] {
             if let Some(rest) = name.strip_prefix(prefix) {
                 (transport, *name) = (meant, rest.to_owned());
                 break;

@@ -2,7 +2,7 @@
 //! As cheap as it can be: frames are masked with zeros, and nothing is parsed but lengths and the ids of sessions.
 
 use crate::line::text_member;
-use crate::socket::{Socket, connect};
+use crate::socket::connect;
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,6 +14,7 @@ pub enum Transport {
     WebSocket,
     SecureWebSocket,
     Http,
+    SecureHttp,
 }
 
 pub type Halves = (Box<dyn Write + Send>, Box<dyn Read + Send>);
@@ -50,13 +51,13 @@ fn expect(head: &str, status: &str) -> io::Result<()> {
 }
 
 /// Opens a WebSocket.
-pub fn websocket(port: u16) -> io::Result<Halves> {
+fn websocket(port: u16) -> io::Result<Halves> {
     let stream = connect(port)?;
     upgrade(port, stream.clone(), stream)
 }
 
 /// Opens a WebSocket with TLS.
-pub fn secure_websocket(port: u16) -> io::Result<Halves> {
+fn secure_websocket(port: u16) -> io::Result<Halves> {
     let (writer, reader) = crate::tls::connect(connect(port)?)?;
     upgrade(port, writer, reader)
 }
@@ -186,20 +187,49 @@ impl<R: Read> Unframed<R> {
     }
 }
 
+impl Transport {
+    /// Does the server need a certificate?
+    pub fn is_secure(self) -> bool {
+        matches!(self, Transport::SecureWebSocket | Transport::SecureHttp)
+    }
+
+    /// Opens a connection to a server.
+    pub fn open(self, port: u16) -> io::Result<Halves> {
+        match self {
+            Transport::WebSocket => websocket(port),
+            Transport::SecureWebSocket => secure_websocket(port),
+            Transport::Http | Transport::SecureHttp => http(port, self.is_secure()),
+            Transport::Stdio => Err(io::Error::other("only servers have connections")),
+        }
+    }
+}
+
+/// Opens a socket, with TLS or without.
+fn socket(port: u16, is_secure: bool) -> io::Result<Halves> {
+    let socket = connect(port)?;
+    if !is_secure {
+        return Ok((Box::new(socket.clone()), Box::new(socket)));
+    }
+    let (writer, reader) = crate::tls::connect(socket)?;
+    Ok((Box::new(writer), Box::new(reader)))
+}
+
 /// Opens a connection over Streamable HTTP. Its streams are opened with the first message, and with the first of each session.
-pub fn http(port: u16) -> io::Result<Halves> {
-    let stream = connect(port)?;
-    let reader = BufReader::new(stream.clone());
+fn http(port: u16, is_secure: bool) -> io::Result<Halves> {
+    let (stream, reader) = socket(port, is_secure)?;
+    let reader = BufReader::new(reader);
     let (sender, lines) = channel();
-    let posts = Posts { port, stream, reader, connection: String::new(), sessions: HashSet::new(), sender };
+    let (connection, sessions) = (String::new(), HashSet::new());
+    let posts = Posts { port, is_secure, stream, reader, connection, sessions, sender };
     Ok((Box::new(posts), Box::new(Lines { lines, current: Vec::new(), at: 0 })))
 }
 
 /// Lines to POST requests, one at a time.
 struct Posts {
     port: u16,
-    stream: Socket,
-    reader: BufReader<Socket>,
+    is_secure: bool,
+    stream: Box<dyn Write + Send>,
+    reader: BufReader<Box<dyn Read + Send>>,
     connection: String,
     sessions: HashSet<Vec<u8>>,
     sender: Sender<io::Result<Vec<u8>>>,
@@ -251,7 +281,7 @@ impl Posts {
 
     /// Opens a stream and reads it in a thread.
     fn listen(&self, session: Option<&[u8]>) -> io::Result<()> {
-        let mut stream = connect(self.port)?;
+        let (mut stream, reader) = socket(self.port, self.is_secure)?;
         let mut request = format!(
             "GET /acp HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAccept: text/event-stream\r\nAcp-Connection-Id: {}\r\n",
             self.port, self.connection
@@ -261,10 +291,12 @@ impl Posts {
         }
         request.push_str("\r\n");
         stream.write_all(request.as_bytes())?;
-        let mut reader = BufReader::with_capacity(64 << 10, stream);
+        let mut reader = BufReader::with_capacity(64 << 10, reader);
         expect(&head(&mut reader)?, "200")?;
         let sender = self.sender.clone();
         std::thread::spawn(move || {
+            // The two halves of TLS are one connection.
+            let _stream = stream;
             let ended = events(&mut reader, &sender);
             let _ = sender.send(Err(ended.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into())));
         });

@@ -356,6 +356,22 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     )
     .only_ours(),
     server(
+        "wss-chunks",
+        "60 chunks of 1 MiB over WebSocket with TLS",
+        "wss-stream 60 1048576",
+        "wss-stream 20 1048576",
+        &[figure("mb_per_s", "rate", Unit::MegabytesPerSecond, Target::Open), PEAK],
+    )
+    .only_ours(),
+    server(
+        "wss-paced",
+        "1,000 connections with 10 updates a second each over WebSocket with TLS",
+        "wss-paced 1000 10 10",
+        "wss-paced 300 10 3",
+        &[figure("p99_ms", "99 % delivered within", Unit::Millis, Target::AtMost(50.0)), CPU],
+    )
+    .only_ours(),
+    server(
         "wss-held",
         "10,000 idle connections over WebSocket with TLS",
         "wss-conns 10000",
@@ -371,6 +387,22 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         "http-stream 30000 40",
         NET_STREAM,
     ),
+    server(
+        "https-rtt",
+        "session/new round trips over HTTP with TLS",
+        "https-rtt 2000",
+        "https-rtt 1000",
+        SECURE_TRIPS,
+    )
+    .only_ours(),
+    server(
+        "https-stream",
+        "100,000 updates over HTTP with TLS",
+        "https-stream 100000 40",
+        "https-stream 30000 40",
+        SECURE_STREAM,
+    )
+    .only_ours(),
     server("http-held", "1,000 idle connections over HTTP", "http-conns 1000", "http-conns 500", HELD),
 ];
 
