@@ -9,7 +9,9 @@ const HEAD: usize = 64;
 const BETWEEN: usize = 16;
 const GAP: usize = 4;
 const MARGIN: usize = 16;
-const FOOT: usize = 46;
+const FOOT: usize = 68;
+/// The side of a colour in the legend.
+const KEY: usize = 12;
 /// Characters of the smaller letters that fit into a cell.
 const WIDTH: usize = 26;
 /// Lines of these letters in a cell.
@@ -24,6 +26,13 @@ text{font-family:-apple-system,BlinkMacSystemFont,'Segoe UI',Helvetica,Arial,san
 .all{fill:#cdeed4}.some{fill:#fbe6b0}.none{fill:#fbd0cd}\
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.page{fill:#0d1117}.axis,.note{fill:#9198a1}\
 .all{fill:#16472a}.some{fill:#5c4510}.none{fill:#652424}}";
+
+/// The colours of cells.
+const LEGEND: [(&str, &str); 3] = [
+    ("all", "the pair finishes every step"),
+    ("some", "it does not finish the named steps"),
+    ("none", "it finishes nothing"),
+];
 
 /// The results over one transport: by client, then by server, then by step.
 pub(super) struct Table {
@@ -44,10 +53,20 @@ pub(super) fn svg(names: &[&str], steps: &[&str], tables: &[Table]) -> String {
     for (at, one) in tables.iter().enumerate() {
         draw(&mut out, names, steps, one, MARGIN + at * table);
     }
+    let mut x = MARGIN;
+    for (class, meaning) in LEGEND {
+        let y = height - MARGIN - FOOT + 14;
+        let _ = writeln!(
+            out,
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{KEY}\" height=\"{KEY}\" rx=\"2\"/>"
+        );
+        line(&mut out, "note", x + KEY + 6, y + 10, meaning);
+        x += CELL + CELL / 2;
+    }
     let all = format!("The {} steps: {}.", steps.len(), steps.join(", "));
     let how = "Each step has a connection of its own, and counts if the client sees exactly what the scenario says.";
     for (at, note) in [all.as_str(), how].into_iter().enumerate() {
-        let y = height - MARGIN - FOOT + 24 + at * 18;
+        let y = height - MARGIN - FOOT + 46 + at * 18;
         line(&mut out, "note", MARGIN, y, note);
     }
     out.push_str("</svg>\n");
@@ -155,7 +174,8 @@ mod tests {
         let drawn = svg(&["ours", "theirs"], &["new", "load"], &table());
         for class in ["all", "some", "none"] {
             let cells = drawn.matches(&format!("<rect class=\"{class}\"")).count();
-            assert_eq!(cells, if class == "all" { 2 } else { 1 }, "{class}");
+            // One more is in the legend.
+            assert_eq!(cells, if class == "all" { 3 } else { 2 }, "{class}");
         }
         assert!(drawn.contains(">1 of 2<") && drawn.contains(">not load<"), "{drawn}");
         let told = text(&["ours", "theirs"], &["new", "load"], &table());
