@@ -30,8 +30,9 @@ const BATCH: usize = 256 << 10;
 const LINGER: Duration = Duration::from_secs(1);
 /// Time for the response to each request of a new connection.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// A connection without a message from the server that does not live this long counts as a failed attempt.
-const USEFUL_LIFE: Duration = Duration::from_secs(60);
+/// A connection without a message from the server that does not live this long counts as a failed attempt. It is longer than
+/// the short lives of an event stream before its connection ends, and shorter than the patience of any proxy.
+const USEFUL_LIFE: Duration = Duration::from_secs(30);
 
 /// Returns a link that survives cuts of `first` and its successors.
 // HTTP-41, WS-19: what was under way fails, the rest goes on.
