@@ -295,8 +295,12 @@ impl Client {
         if !capabilities["_meta"].is_object() {
             capabilities["_meta"] = json!({});
         }
-        capabilities["_meta"]["attache"] =
-            json!({"hub": env!("CARGO_PKG_VERSION"), "role": self.identity().rights().name()});
+        capabilities["_meta"]["attache"] = json!({
+            "hub": env!("CARGO_PKG_VERSION"),
+            "role": self.identity().rights().name(),
+            "after": true,
+            "prompt": true,
+        });
         match self.is_v2() {
             true => v2::initialized(result, &self.hub.cx.options.info),
             false => Ok(message::raw(&result)),

@@ -11,6 +11,7 @@ mod provision;
 mod questions;
 mod rig;
 mod roles;
+mod sdk_client;
 mod sessions;
 mod simulation;
 mod v2;

@@ -165,8 +165,9 @@ pub enum Replay {
     None,
     /// All of it.
     Start,
-    /// What follows a point that the agent has named. Few agents can: those that announce `attache.after` in `_meta` of their
-    /// capabilities.
+    /// What follows a point that the agent has named, such as `_meta.attache.at` of a hub's
+    /// [`SessionInfo`](attache_wire::v1::SessionInfo). Few agents can: those that announce `attache.after` in `_meta` of their
+    /// capabilities. A point that the agent does not know is an error.
     After(String),
 }
 
@@ -294,10 +295,10 @@ impl SessionBuilder<Reopen> {
             announced.is_some_and(|announced| announced["after"] == true)
         };
         match &from {
-            Replay::None if capabilities.session_capabilities.resume.is_none() => {
+            Replay::None | Replay::After(_) if capabilities.session_capabilities.resume.is_none() => {
                 return Err(Error::Unsupported("to resume sessions"));
             }
-            Replay::Start | Replay::After(_) if !capabilities.load_session => {
+            Replay::Start if !capabilities.load_session => {
                 return Err(Error::Unsupported("to load sessions"));
             }
             Replay::After(_) if !can_follow() => {
@@ -329,15 +330,15 @@ fn reopen(
         let request = requests::resume_session(id.clone(), checked, requests::replay_from(from)?)?;
         return replay(agent, id, roots, &request);
     }
-    match from {
-        Replay::None => return replay(agent, id.clone(), roots, &resume_request(&id, checked)),
-        Replay::Start => {}
-        Replay::After(cursor) => {
-            checked.options.meta = Some(requests::meta_after(checked.options.meta, cursor)?);
-        }
+    if let Replay::After(cursor) = from {
+        checked.options.meta = Some(requests::meta_after(checked.options.meta, cursor)?);
     }
-    let request = LoadSessionRequest::new(id.clone(), checked.cwd, checked.options.mcp_servers);
-    let request = with_options!(request, checked);
+    if *from == Replay::Start {
+        let request = LoadSessionRequest::new(id.clone(), checked.cwd, checked.options.mcp_servers);
+        let request = with_options!(request, checked);
+        return replay(agent, id, roots, &request);
+    }
+    let request = resume_request(&id, checked);
     replay(agent, id, roots, &request)
 }
 

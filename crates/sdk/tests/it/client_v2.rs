@@ -639,7 +639,7 @@ async fn a_session_is_reopened_with_as_much_history_as_is_wanted() {
     for (replay, point) in [
         (Replay::None, Value::Null),
         (Replay::Start, json!({"type": "start"})),
-        (after(), json!({"type": "_attache_after", "cursor": "7"})),
+        (after(), json!({"type": "_attache_after", "at": "7"})),
     ] {
         let replay = agent.reopen("s1", "/work", replay).await.unwrap();
         let request = script.expect("session/resume").await;
@@ -652,7 +652,7 @@ async fn a_session_is_reopened_with_as_much_history_as_is_wanted() {
     for (replay, method, meta) in [
         (Replay::None, "session/resume", Value::Null),
         (Replay::Start, "session/load", Value::Null),
-        (after(), "session/load", json!({"attache": {"after": "7"}})),
+        (after(), "session/resume", json!({"attache": {"after": "7", "strict": true}})),
     ] {
         let replay = agent.reopen("s1", "/work", replay).await.unwrap();
         let request = script.expect(method).await;

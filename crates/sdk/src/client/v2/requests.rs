@@ -165,19 +165,25 @@ pub(crate) fn replay_from(replay: &Replay) -> Result<Option<v2::ReplayFrom>> {
         Replay::None => Ok(None),
         Replay::Start => Ok(Some(v2::ReplayFromStart::new().into())),
         Replay::After(cursor) => {
-            let point = serde_json::json!({ "type": "_attache_after", "cursor": cursor });
+            let point = serde_json::json!({ "type": "_attache_after", "at": cursor });
             serde_json::from_value(point).map(Some).map_err(Error::internal)
         }
     }
 }
 
-/// The same in `_meta` of version 1.
+/// The same in `_meta` of version 1. As in version 2, an unknown point is an error unless the caller's `_meta` says otherwise.
 pub(crate) fn meta_after(meta: Option<Meta>, cursor: &str) -> Result<Meta> {
     let mut members = match &meta {
         Some(meta) => meta.as_json().parse().map_err(Error::internal)?,
         None => serde_json::Map::new(),
     };
-    members.insert("attache".to_owned(), serde_json::json!({ "after": cursor }));
+    let mut attache = serde_json::json!({ "after": cursor, "strict": true });
+    if let (Some(point), Some(serde_json::Value::Object(own))) =
+        (attache.as_object_mut(), members.remove("attache"))
+    {
+        point.extend(own.into_iter().filter(|(name, _)| name != "after"));
+    }
+    members.insert("attache".to_owned(), attache);
     Meta::new(&members).map_err(Error::internal)
 }
 
