@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use attache_conn::rpc::{ErrorObject, Id};
 use attache_journal::{Entry, Error, Follower, Seq, StoredPage};
 use parking_lot::Mutex;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -97,6 +98,12 @@ impl OpenRequests {
     }
 }
 
+/// The id of the first request to a client. Those of another connection are others, because a client that comes back may still
+/// answer what it was asked before. All of them fit into the numbers of JavaScript.
+fn first_ask(connection: u64) -> i64 {
+    ((connection & u64::from(u32::MAX)) << 20).cast_signed()
+}
+
 impl Connection {
     pub(crate) fn new(id: u64, identity: Identity, outbox: Outbox) -> Connection {
         Connection {
@@ -106,7 +113,7 @@ impl Connection {
             counts: false.into(),
             is_v2: false.into(),
             is_editor: false.into(),
-            open: Mutex::default(),
+            open: Mutex::new(OpenRequests { next_ask: first_ask(id), ..OpenRequests::default() }),
         }
     }
 
@@ -123,7 +130,11 @@ impl Connection {
             open.calls.insert(id, (session.to_owned(), reply));
             id
         };
-        self.outbox.send(message::request(&Id::Int(id), method, params)).await.ok()?;
+        let line = match self.counts.load(Ordering::Relaxed) {
+            true => message::request(&Id::Int(id), method, &with_meta(&message::raw(params), &no_position())),
+            false => message::request(&Id::Int(id), method, params),
+        };
+        self.outbox.send(line).await.ok()?;
         answered.await.ok()
     }
 
@@ -167,6 +178,11 @@ pub(crate) struct OpenReply {
     pub(crate) is_new: bool,
 }
 
+/// `_meta.attache` of a message that is no position.
+fn no_position() -> Value {
+    json!({"at": Value::Null})
+}
+
 /// A client on a session.
 pub(crate) struct Attachment {
     pub(crate) connection: Arc<Connection>,
@@ -177,6 +193,8 @@ pub(crate) struct Attachment {
     pub(crate) owes_position: Option<Seq>,
     /// Questions that were asked and not decided.
     pub(crate) asked: HashSet<String>,
+    /// The prompt whose messages are shown.
+    pub(crate) prompt: Option<String>,
     /// What a client of version 2 sees.
     pub(crate) view: Option<View>,
 }
@@ -196,6 +214,7 @@ impl Attachment {
             reply: Some(reply),
             owes_position: None,
             asked: HashSet::new(),
+            prompt: None,
             view,
         }
     }
@@ -331,14 +350,19 @@ impl Attachment {
         let connection = Arc::clone(&self.connection);
         self.owes_position = Some(entry.seq());
         match entry.kind() {
+            kind::PROMPT => {
+                self.prompt = entry::decode::<entry::Prompt>(entry.bytes()).map(|begun| begun.prompt);
+                Ok(())
+            }
             kind::NOTICE => {
                 let Some((but, line)) = entry::decode_notice(entry.bytes()) else { return Ok(()) };
                 if but == connection.id && !is_replay {
                     return Ok(());
                 }
-                self.send_own(line, entry.seq()).await
+                self.send_notice(but, line, entry.seq()).await
             }
             kind::TURN_ENDED => {
+                self.prompt = None;
                 let Some(ended) = entry::decode::<TurnEnded>(entry.bytes()) else { return Ok(()) };
                 connection.open.lock().positions.insert(self.session.id().to_owned(), entry.seq());
                 let is_own = connection.end_prompt(self.session.id(), &ended.prompt, &ended.outcome).await?;
@@ -378,11 +402,24 @@ impl Attachment {
         message::notification("_attache/turn_ended", &params)
     }
 
-    /// Sends a message of the hub, with its position for clients that count.
+    /// Sends a notification that the session has for all connections but one.
+    async fn send_notice(&mut self, but: u64, line: &[u8], seq: Seq) -> Result<(), End> {
+        // A client counts what names the session, so it is sent the position after this line.
+        if but == entry::NO_SESSION {
+            return Ok(self.connection.outbox.send(line.to_vec()).await?);
+        }
+        self.send_own(line, seq).await
+    }
+
+    /// Sends a message of the hub, with its position for clients that count, and the prompt that it is a part of.
     async fn send_own(&mut self, line: &[u8], seq: Seq) -> Result<(), End> {
         let lines = match line.strip_suffix(b"}}\n") {
             Some(front) if self.counts() => {
-                let meta = format!(r#","_meta":{{"attache":{{"at":"{}"}}}}}}}}"#, self.at(seq));
+                let mut meta = json!({"at": self.at(seq)});
+                if let Some(prompt) = self.prompt.as_ref().filter(|_| is_user_message(line)) {
+                    meta["prompt"] = json!(prompt);
+                }
+                let meta = format!(r#","_meta":{{"attache":{meta}}}}}}}"#);
                 [front, meta.as_bytes(), b"\n"].concat()
             }
             _ => line.to_vec(),
@@ -411,7 +448,7 @@ impl Attachment {
             let params = self.question_params(&method, params);
             let params = match self.counts() {
                 // A question is not a position: it may be asked again, or not at all.
-                true => with_meta(&params, &json!({"at": Value::Null})),
+                true => with_meta(&params, &no_position()),
                 false => params,
             };
             connection.outbox.send(message::request(&Id::Int(id), &method, &params)).await?;
@@ -436,6 +473,25 @@ impl Attachment {
         }
         Ok(())
     }
+}
+
+/// Whether a notification that the hub made is a piece of a prompt.
+fn is_user_message(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Line {
+        params: Params,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        update: Update,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Update {
+        session_update: String,
+    }
+    let read = serde_json::from_slice::<Line>(line);
+    read.is_ok_and(|line| line.params.update.session_update == "user_message_chunk")
 }
 
 /// Why an attachment ends.

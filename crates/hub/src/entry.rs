@@ -14,7 +14,8 @@ pub(crate) mod kind {
     pub(crate) const LINE: u8 = 0;
     pub(crate) const OPENED: u8 = 1;
     pub(crate) const PROMPT: u8 = 2;
-    /// A notification that the hub made: the connection that does not get it (8 bytes), then the line.
+    /// A notification that the hub made: the connection that does not get it (8 bytes), then the line. Or one of the agent that
+    /// names no session.
     pub(crate) const NOTICE: u8 = 3;
     pub(crate) const TURN_ENDED: u8 = 4;
     pub(crate) const QUESTION: u8 = 5;
@@ -108,6 +109,9 @@ impl Response {
 pub(crate) fn encode(entry: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(entry).unwrap_or_default()
 }
+
+/// In place of the connection: the notification is one of the agent that names no session.
+pub(crate) const NO_SESSION: u64 = u64::MAX;
 
 /// Encodes a notification that the connection `but` does not get.
 pub(crate) fn encode_notice(but: u64, line: &[u8]) -> Vec<u8> {

@@ -201,6 +201,7 @@ impl Attachment {
             kind::PROMPT => {
                 self.owes_position = Some(seq);
                 let Some(begun) = entry::decode::<Prompt>(entry.bytes()) else { return Ok(()) };
+                self.prompt = Some(begun.prompt.clone());
                 view.translator.begin_user_message(message_id(seq));
                 view.is_running = true;
                 let (connection, session) = (Arc::clone(&self.connection), self.session.id());
@@ -225,13 +226,14 @@ impl Attachment {
                 // V2-10: messages come back to their author; of a changed setting its response tells.
                 match translated {
                     Some(line) if is_message || is_replay || but != self.connection.id => {
-                        self.send_own(&line, seq).await
+                        self.send_notice(but, &line, seq).await
                     }
                     _ => Ok(()),
                 }
             }
             kind::TURN_ENDED => {
                 self.owes_position = Some(seq);
+                self.prompt = None;
                 view.translator.end_message();
                 view.is_running = false;
                 let Some(ended) = entry::decode::<TurnEnded>(entry.bytes()) else { return Ok(()) };

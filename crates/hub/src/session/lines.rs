@@ -33,6 +33,7 @@ impl Task {
                     let line = message::notification(&method, &params);
                     self.stage_line(line.trim_ascii_end())?;
                 }
+                Of::None => self.stage_notice(entry::NO_SESSION, &[line, b"\n"].concat())?,
                 Of::Other => debug!("a message of another session was skipped"),
             },
             Frame::Request { id, method, params } if is_question(&method) => {
@@ -90,7 +91,7 @@ impl Task {
 
     /// The session that a message of the agent is about.
     fn session_of(&self, params: Option<&RawValue>) -> Of {
-        let Some(params) = params else { return Of::This };
+        let Some(params) = params else { return Of::None };
         let (own, agents) = (self.session.id(), self.session.opened.agent_session.as_str());
         // The usual form, and the usual id.
         let usual = params.get().strip_prefix(r#"{"sessionId":""#).and_then(|rest| rest.strip_prefix(agents));
@@ -98,7 +99,7 @@ impl Task {
             return Of::This;
         }
         match SessionParams::read(Some(params)).session() {
-            None => Of::This,
+            None => Of::None,
             Some(id) if id != agents => Of::Other,
             Some(_) if own == agents => Of::This,
             Some(_) => Of::Renamed(message::with_session(params, own)),
@@ -124,5 +125,7 @@ enum Of {
     This,
     /// This one, whose id clients know in another form.
     Renamed(Box<RawValue>),
+    /// None: it is about the connection, and this session has it alone.
+    None,
     Other,
 }
