@@ -112,6 +112,9 @@ impl Agent {
         match message["method"].as_str() {
             Some("initialize") => {
                 self.record.push(format!("offered {}", params["clientCapabilities"]["terminal"]));
+                if params["clientCapabilities"]["elicitation"]["form"].is_object() {
+                    self.record.push("forms offered");
+                }
                 let mut capabilities =
                     json!({"loadSession": self.abilities.load, "promptCapabilities": {"image": true}});
                 if self.abilities.resume {
@@ -239,6 +242,23 @@ impl Agent {
                 let params = json!({"sessionId": "s", "path": rest, "content": "written"});
                 let written = self.call("fs/write_text_file", params).await?;
                 self.say(if written["error"].is_null() { "written" } else { "refused" }).await?;
+            }
+            // Asks for input with a form.
+            "form" => {
+                let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+                let params =
+                    json!({"sessionId": "s", "mode": "form", "message": rest, "requestedSchema": schema});
+                let answer = self.call("elicitation/create", params).await?;
+                self.record.push(format!("answered {}", answer["result"]));
+                self.say(answer["result"]["action"].as_str().unwrap_or("refused")).await?;
+            }
+            // Messages that name no session.
+            "note" => {
+                for number in 0..rest.parse::<u32>().unwrap() {
+                    self.send(json!({"jsonrpc": "2.0", "method": "_note", "params": {"number": number}}))
+                        .await?;
+                }
+                self.say("noted").await?;
             }
             "die" => {
                 self.say("last words").await?;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod access;
 mod agent;
 mod complaints;
 mod nodes;
@@ -9,6 +10,7 @@ mod operate;
 #[cfg(unix)]
 mod provision;
 mod questions;
+mod reconnect;
 mod rig;
 mod roles;
 mod sdk_client;

@@ -116,3 +116,71 @@ async fn a_quorum_needs_different_identities() {
     a.response(turn).await;
     assert_eq!(rig.record.of("answered"), ["no"]);
 }
+
+/// A form goes to every client that may answer, waits for one, and the first valid answer counts.
+#[tokio::test]
+async fn a_form_is_answered_through_the_hub() {
+    let rig = Rig::new();
+    let offer = json!({"protocolVersion": 1, "clientCapabilities": {"elicitation": {"form": {}}}});
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let mut client = rig.connect(Identity::new("me"));
+        client.call("initialize", offer.clone()).await;
+        clients.push(client);
+    }
+    let (mut second, mut first) = (clients.pop().unwrap(), clients.pop().unwrap());
+    let session = first.new_session().await;
+    assert_eq!(rig.record.of("forms"), ["offered"]);
+    second.load(&session).await;
+    let turn = first.start_named(&session, "form Who are you?", "p1").await;
+    let is_form = |message: &serde_json::Value| message["method"] == "elicitation/create";
+    let asked = first.until(is_form).await;
+    assert_eq!(
+        (&asked["params"]["message"], &asked["params"]["sessionId"]),
+        (&json!("Who are you?"), &json!(session))
+    );
+    assert_eq!(asked["params"]["requestedSchema"]["properties"]["name"]["type"], "string");
+    let theirs = second.until(is_form).await["id"].clone();
+    // What is no answer does not count.
+    second.send(json!({"jsonrpc": "2.0", "id": theirs, "result": {"action": "perhaps"}})).await;
+    drop(second);
+    // Nobody is there; it is asked again.
+    drop(first);
+    let mut back = rig.client().await;
+    back.load(&session).await;
+    let again = back.until(is_form).await["id"].clone();
+    let turn_again = back.start_named(&session, "form Who are you?", "p1").await;
+    let answer = json!({"action": "accept", "content": {"name": "Ada"}});
+    back.send(json!({"jsonrpc": "2.0", "id": again, "result": answer})).await;
+    assert_eq!(stop_reason(&back.response(turn_again).await), "end_turn");
+    assert_ne!(again, asked["id"], "ids of two connections differ");
+    assert_eq!(rig.record.of("answered"), [answer.to_string()]);
+    assert_eq!(rig.record.of("prompt"), ["form Who are you?"]);
+    let _ = turn;
+}
+
+/// A client that takes nothing is disconnected after its time, and holds up nobody until then.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_is_disconnected() {
+    let rig = Rig::new();
+    let (mut driver, mut stalled) = (rig.client().await, rig.client().await);
+    let session = driver.new_session().await;
+    stalled.load(&session).await;
+    let clients = || {
+        let metrics = rig.hub.metrics();
+        let line = metrics.lines().find(|line| line.starts_with("attache_hub_clients ")).unwrap();
+        line.rsplit(' ').next().unwrap().parse::<u32>().unwrap()
+    };
+    assert_eq!(clients(), 2);
+    // More than the link and the queue hold.
+    let begun = tokio::time::Instant::now();
+    driver.prompt(&session, "count 40000").await;
+    assert_eq!(driver.texts().len(), 40000);
+    assert!(begun.elapsed() < Duration::from_secs(60), "nobody waits for the client that does not read");
+    assert_eq!(clients(), 2);
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    assert_eq!(clients(), 1);
+    // It gets what was written before, and the end.
+    while stalled.next().await.is_some() {}
+    driver.prompt(&session, "hello").await;
+}

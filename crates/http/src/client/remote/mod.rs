@@ -53,7 +53,8 @@ pub struct Options {
     pub transports: Transports,
     /// Further attempts after a transient error; none by default.
     pub retry: Backoff,
-    /// Attempts to connect again after a cut; none by default. The sessions are resumed where the agent can do that.
+    /// Attempts to connect again after a cut; none by default. The sessions are resumed where the agent can do that. With a hub
+    /// that announces it, nothing is lost and open prompts go on; `docs/hub.md` says how.
     pub reconnect: Backoff,
     /// Whether plain `http` URLs are requested with HTTP/2.
     pub http2_prior_knowledge: bool,
@@ -188,6 +189,8 @@ struct Endpoint {
     headers: Vec<(String, String)>,
     cookies: Cookies,
     transports: Transports,
+    /// Whether a connection that is cut is made again.
+    reconnects: bool,
 }
 
 impl Endpoint {
@@ -225,7 +228,8 @@ impl Endpoint {
         };
         let origin = format!("{scheme}://{}", target.authority());
         let (cookies, transports) = (options.cookies.clone(), options.transports.clone());
-        Ok(Endpoint { client, url, origin, must_upgrade, version, headers, cookies, transports })
+        let reconnects = options.reconnect.attempts > 0;
+        Ok(Endpoint { client, url, origin, must_upgrade, version, headers, cookies, transports, reconnects })
     }
 
     /// A request with the common headers.

@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use attache_conn::rpc::{ErrorObject, Frame, Id, Scan, encode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::hub::{self, Hub, Keep, Position, cancel_line, resume_after};
 use crate::message::{DEPTH, session_id};
 
 /// Ids of our own requests. Clients count or use random ids.
@@ -18,8 +21,8 @@ pub(super) struct History {
     version: Option<u64>,
     /// Params of `authenticate` that succeeded.
     authenticate: Option<Value>,
-    /// Open sessions, with the params that opened them.
-    sessions: BTreeMap<String, Map<String, Value>>,
+    /// Open sessions.
+    sessions: BTreeMap<String, OpenSession>,
     /// Sessions that could not be resumed, with the reason.
     lost: HashMap<String, String>,
     /// Requests of the client without a response.
@@ -28,15 +31,30 @@ pub(super) struct History {
     asked: HashSet<Id>,
     stale: HashSet<Id>,
     own_ids: u64,
+    /// The agent, if it is a hub that can resume sessions without a gap.
+    hub: Option<Hub>,
+}
+
+/// An open session.
+struct OpenSession {
+    /// The params that opened it.
+    params: Map<String, Value>,
+    /// What the client has seen of it, with a hub.
+    position: Option<Position>,
 }
 
 /// An open request of the client, with what its response changes.
 enum OpenRequest {
-    Initialize(Value),
+    Initialize {
+        params: Value,
+        is_counting_client: bool,
+    },
     Authenticate(Value),
     /// The session is in the params or in the result.
     OpenSession(Map<String, Value>),
     CloseSession(String),
+    /// A prompt that is sent again after a cut.
+    KeptPrompt,
     Other,
 }
 
@@ -44,6 +62,8 @@ enum OpenRequest {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outgoing {
     Pass,
+    /// The agent gets this line instead.
+    Replace(Vec<u8>),
     /// The agent gets nothing, and the client this response.
     Answer(Vec<u8>),
     /// The request that it answers belongs to an earlier connection.
@@ -55,11 +75,14 @@ impl History {
     pub(super) fn outgoing(&mut self, line: &[u8]) -> Outgoing {
         match Scan::line(line, DEPTH) {
             Scan::Call(call) => match call.id {
-                Some(id) => self.request(id, call.method, Some(call.params)),
-                None => Outgoing::Pass,
+                Some(id) => self.request(line, id, call.method, Some(call.params)),
+                None => self.notification(call.method, call.params),
             },
             Scan::Frame(Frame::Request { id, method, params }) => {
-                self.request(id, &method, params.map(|params| params.get()))
+                self.request(line, id, &method, params.map(|params| params.get()))
+            }
+            Scan::Frame(Frame::Notification { method, params }) => {
+                self.notification(&method, params.map_or("{}", |params| params.get()))
             }
             Scan::Frame(Frame::Response { id, .. }) => {
                 self.asked.remove(&id);
@@ -69,14 +92,49 @@ impl History {
         }
     }
 
-    fn request(&mut self, id: Id, method: &str, params: Option<&str>) -> Outgoing {
+    /// Notes what the client cancels.
+    fn notification(&mut self, method: &str, params: &str) -> Outgoing {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Cancelled<'a> {
+            #[serde(borrow)]
+            request_id: &'a RawValue,
+        }
+        match (&mut self.hub, method) {
+            (Some(hub), "session/cancel") => {
+                let session = session_id(params);
+                session.into_iter().for_each(|session| hub.cancel_session(&session));
+            }
+            (Some(hub), "$/cancel_request") => {
+                let cancelled = serde_json::from_str::<Cancelled<'_>>(params).ok();
+                let id = cancelled.and_then(|cancelled| Id::from_raw(cancelled.request_id));
+                id.into_iter().for_each(|id| hub.cancel(&id));
+            }
+            _ => {}
+        }
+        Outgoing::Pass
+    }
+
+    fn request(&mut self, line: &[u8], id: Id, method: &str, params: Option<&str>) -> Outgoing {
         let object = || match params.map(serde_json::from_str) {
             Some(Ok(Value::Object(params))) => params,
             _ => Map::new(),
         };
         let session = params.and_then(session_id);
+        let mut outgoing = Outgoing::Pass;
         let request = match method {
-            "initialize" => OpenRequest::Initialize(Value::Object(object())),
+            "initialize" => {
+                let (declared, is_counting_client) = match params {
+                    Some(params) => hub::declare_counting(line, params),
+                    None => (None, false),
+                };
+                let params = match &declared {
+                    Some(declared) => params_of(declared),
+                    None => Value::Object(object()),
+                };
+                outgoing = declared.map_or(Outgoing::Pass, Outgoing::Replace);
+                OpenRequest::Initialize { params, is_counting_client }
+            }
             "authenticate" | "auth/login" => OpenRequest::Authenticate(Value::Object(object())),
             "session/new" | "session/fork" => {
                 let mut params = object();
@@ -86,42 +144,85 @@ impl History {
             "session/load" | "session/resume" => {
                 if let Some(session) = &session {
                     self.lost.remove(&**session);
+                    // Until the response it is not known what the client has.
+                    if let Some(open) = self.sessions.get_mut(&**session) {
+                        open.position = None;
+                    }
                 }
                 OpenRequest::OpenSession(object())
             }
             "session/close" | "session/delete" => {
                 OpenRequest::CloseSession(session.as_deref().unwrap_or_default().to_owned())
             }
+            "session/prompt" => match (&mut self.hub, params, &session) {
+                (Some(hub), Some(params), Some(session)) if self.sessions.contains_key(&**session) => {
+                    match hub.keep(&id, session, line, params) {
+                        Keep::No => OpenRequest::Other,
+                        Keep::Same => OpenRequest::KeptPrompt,
+                        Keep::As(named) => {
+                            outgoing = Outgoing::Replace(named);
+                            OpenRequest::KeptPrompt
+                        }
+                    }
+                }
+                _ => OpenRequest::Other,
+            },
             _ => OpenRequest::Other,
         };
         if let Some(why) = session.and_then(|session| self.lost.get(&*session)) {
             return Outgoing::Answer(error_line(&id, &ErrorObject::resource_not_found(why)));
         }
         self.open.insert(id, request);
-        Outgoing::Pass
+        outgoing
     }
 
-    /// Notes a line of the agent.
-    pub(super) fn incoming(&mut self, line: &[u8]) {
+    /// Notes a line of the agent. Returns whether the client gets it.
+    pub(super) fn incoming(&mut self, line: &[u8]) -> bool {
         match Scan::line(line, DEPTH) {
-            Scan::Call(call) => self.asked.extend(call.id),
-            Scan::Frame(Frame::Request { id, .. }) => {
+            Scan::Call(call) => {
+                self.asked.extend(call.id);
+                self.count(call.method, call.params)
+            }
+            Scan::Frame(Frame::Request { id, method, params }) => {
                 self.asked.insert(id);
+                self.count(&method, params.map_or("", |params| params.get()))
+            }
+            Scan::Frame(Frame::Notification { method, params: Some(params) }) => {
+                self.count(&method, params.get())
             }
             Scan::Frame(Frame::Response { id, outcome }) => {
-                if let (Some(request), Ok(result)) = (self.open.remove(&id), outcome) {
+                let request = self.open.remove(&id);
+                if let (Some(OpenRequest::KeptPrompt), Some(hub)) = (&request, &mut self.hub) {
+                    hub.ended(&id);
+                }
+                if let (Some(request), Ok(result)) = (request, outcome) {
                     self.succeeded(request, result.get());
                 }
+                true
             }
-            Scan::Frame(_) => {}
+            Scan::Frame(_) => true,
         }
+    }
+
+    /// Counts a message of a hub. Returns whether the client gets it.
+    fn count(&mut self, method: &str, params: &str) -> bool {
+        let Some(hub) = &self.hub else { return true };
+        let Some(session) = session_id(params) else { return true };
+        let open = self.sessions.get_mut(&*session);
+        let counted = hub.count(open.as_ref().and_then(|open| open.position), method, params);
+        if let Some(open) = open {
+            open.position = counted.position;
+        }
+        counted.is_shown
     }
 
     fn succeeded(&mut self, request: OpenRequest, result: &str) {
         match request {
-            OpenRequest::Initialize(params) => {
+            OpenRequest::Initialize { params, is_counting_client } => {
                 self.initialize = Some(params);
-                self.version = version(&serde_json::from_str(result).unwrap_or_default());
+                let initialized = serde_json::from_str(result).unwrap_or_default();
+                self.version = version(&initialized);
+                self.hub = Hub::announced(&initialized, is_counting_client);
             }
             OpenRequest::Authenticate(params) => self.authenticate = Some(params),
             OpenRequest::OpenSession(mut params) => {
@@ -129,14 +230,22 @@ impl History {
                 let in_params = in_params.as_ref().and_then(Value::as_str).map(str::to_owned);
                 let session = session_id(result).map(|id| id.into_owned()).or(in_params);
                 params.remove("replayFrom");
+                let mut position = None;
+                if self.hub.is_some() {
+                    position = Position::of_result(&serde_json::from_str(result).unwrap_or_default());
+                    // A cursor of the client was for that time.
+                    if let Some(Value::Object(meta)) = params.get_mut("_meta") {
+                        meta.remove("attache");
+                    }
+                }
                 if let Some(session) = session {
-                    self.sessions.insert(session, params);
+                    self.sessions.insert(session, OpenSession { params, position });
                 }
             }
             OpenRequest::CloseSession(session) => {
                 self.sessions.remove(&session);
             }
-            OpenRequest::Other => {}
+            OpenRequest::KeptPrompt | OpenRequest::Other => {}
         }
     }
 
@@ -145,11 +254,19 @@ impl History {
         self.initialize.is_some()
     }
 
-    /// Notes that the connection was cut. Returns error responses for the requests that were open.
+    /// Notes that the connection was cut. Returns error responses for the requests that were open, except for prompts that are
+    /// sent again.
     pub(super) fn cut(&mut self) -> Vec<Vec<u8>> {
+        let mut lines = Vec::new();
+        // A hub asks again what is still open.
+        if self.hub.is_some() {
+            lines.extend(self.asked.iter().map(cancel_line));
+        }
         self.stale.extend(self.asked.drain());
-        let error = ErrorObject::internal("the connection was cut before the agent answered");
-        self.open.drain().map(|(id, _)| error_line(&id, &error)).collect()
+        let error = cut_error();
+        let failed = self.open.extract_if(|_, request| !matches!(request, OpenRequest::KeptPrompt));
+        lines.extend(failed.map(|(id, _)| error_line(&id, &error)));
+        lines
     }
 
     /// The requests that begin a new connection, before those of the sessions.
@@ -168,6 +285,8 @@ impl History {
     /// The requests that resume the sessions, or the reason why the agent has none.
     // SESS-20: `session/resume` only where the agent has it; `session/load` replays what the client has already.
     pub(super) fn resumption(&self, initialized: &Value) -> Result<Vec<Resumption>, &'static str> {
+        let hub = self.hub.as_ref().and_then(|hub| Hub::announced(initialized, hub.is_counting_client()));
+        let is_v2 = self.version >= Some(2);
         let capabilities = &initialized["agentCapabilities"];
         let method = if self.version >= Some(2) || capabilities["sessionCapabilities"]["resume"].is_object() {
             "session/resume"
@@ -176,12 +295,42 @@ impl History {
         } else {
             return Err("the connection was cut, and the agent cannot resume sessions");
         };
-        let resume = |(session, params): (&String, &Map<String, Value>)| {
-            let mut params = params.clone();
+        let resume = |(session, open): (&String, &OpenSession)| {
+            let mut params = open.params.clone();
             params.insert("sessionId".to_owned(), Value::from(session.as_str()));
-            Resumption { session: session.clone(), method, params: Value::Object(params) }
+            let position = open.position.filter(|_| hub.is_some());
+            let without_position = position.map(|_| Value::Object(params.clone()));
+            if let Some(position) = position {
+                resume_after(&mut params, position, is_v2);
+            }
+            Resumption { session: session.clone(), method, params: Value::Object(params), without_position }
         };
         Ok(self.sessions.iter().map(resume).collect())
+    }
+
+    /// Notes that a session was resumed.
+    pub(super) fn resumed(&mut self, session: &str, result: &Value) {
+        if let Some(open) = self.sessions.get_mut(session) {
+            open.position = Position::of_result(result).filter(|_| self.hub.is_some());
+        }
+    }
+
+    /// Notes that the connection was made again. Returns the prompts to send again, and error responses for those that cannot.
+    pub(super) fn restored(&mut self, initialized: &Value) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let Some(before) = self.hub.take() else { return Default::default() };
+        let mut hub = Hub::announced(initialized, before.is_counting_client());
+        let (prompts, lost) = match &mut hub {
+            Some(hub) => {
+                hub.continue_from(before);
+                hub.repeated(|session| self.sessions.contains_key(session))
+            }
+            None => (Vec::new(), before.into_prompts()),
+        };
+        self.hub = hub;
+        let error = cut_error();
+        let failed = lost.iter().filter(|id| self.open.remove(id).is_some());
+        let failed = failed.map(|id| error_line(id, &error)).collect();
+        (prompts, failed)
     }
 
     /// Gives up all sessions.
@@ -214,6 +363,8 @@ pub(super) struct Resumption {
     pub(super) session: String,
     pub(super) method: &'static str,
     pub(super) params: Value,
+    /// The params without a position, for an agent that does not know it.
+    pub(super) without_position: Option<Value>,
 }
 
 impl Resumption {
@@ -231,6 +382,15 @@ impl Resumption {
             && method == "session/update"
             && session.as_deref() == Some(&self.session)
     }
+}
+
+fn cut_error() -> ErrorObject {
+    ErrorObject::internal("the connection was cut before the agent answered")
+}
+
+/// The params of a request.
+fn params_of(line: &[u8]) -> Value {
+    serde_json::from_slice::<Value>(line).map(|mut request| request["params"].take()).unwrap_or_default()
 }
 
 fn version(initialized: &Value) -> Option<u64> {
@@ -256,7 +416,8 @@ mod tests {
 
     fn call(history: &mut History, id: u64, method: &str, params: Value, result: Value) {
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        assert_eq!(history.outgoing(&line(request)), Outgoing::Pass);
+        let is_initialize = method == "initialize";
+        assert_eq!(history.outgoing(&line(request)) == Outgoing::Pass, !is_initialize);
         history.incoming(&line(json!({"jsonrpc": "2.0", "id": id, "result": result})));
     }
 
@@ -274,7 +435,8 @@ mod tests {
     fn sessions_are_resumed_with_the_params_that_opened_them() {
         let history = established();
         assert!(history.is_established());
-        assert_eq!(history.introduction(), [("initialize", json!({"protocolVersion": 1}))]);
+        let initialize = json!({"protocolVersion": 1, "clientCapabilities": {"_meta": {"attache": {}}}});
+        assert_eq!(history.introduction(), [("initialize", initialize)]);
         let resumable = json!({"agentCapabilities": {"sessionCapabilities": {"resume": {}}}});
         let sessions = history.resumption(&resumable).unwrap();
         let params: Vec<&Value> = sessions.iter().map(|session| &session.params).collect();

@@ -3,8 +3,11 @@
 //! One task passes the lines of both directions on and notes what a new connection needs (`history.rs`). After a cut it answers open
 //! requests with an error, connects with growing pauses, initializes, and resumes the sessions: by `session/resume` where the
 //! agent has it, else by `session/load` without the replay. A session that the agent does not resume has errors from then on.
+//!
+//! A hub that announces it is told what the client has seen last, and gets open prompts again (`hub.rs`): nothing is lost then.
 
 mod history;
+mod hub;
 
 use std::io;
 use std::sync::Arc;
@@ -23,6 +26,7 @@ use super::{Options, RemoteError, connect_once};
 use crate::message::DEPTH;
 use crate::ws::Close;
 use history::{History, Outgoing};
+use hub::Hub;
 
 /// Bytes that are collected for one write.
 const BATCH: usize = 256 << 10;
@@ -148,6 +152,7 @@ impl Relay {
             let outgoing = self.history.lock().outgoing(line);
             let sent = match outgoing {
                 Outgoing::Pass => to.send(line).await,
+                Outgoing::Replace(line) => to.send(&line).await,
                 Outgoing::Drop => continue,
                 Outgoing::Answer(answer) => match self.write(&[answer]).await {
                     Ok(()) => continue,
@@ -171,8 +176,9 @@ impl Relay {
             let mut to_client = self.to_client.lock().await;
             self.has_received.store(true, Ordering::Relaxed);
             let mut feed = |line: &[u8]| {
-                self.history.lock().incoming(line);
-                to_client.feed(line);
+                if self.history.lock().incoming(line) {
+                    to_client.feed(line);
+                }
                 line.len()
             };
             fed += feed(first);
@@ -262,18 +268,26 @@ impl Relay {
             return Err(io::Error::other("the agent speaks another version of the protocol now"));
         }
         let resumption = self.history.lock().resumption(&initialized);
-        let sessions = match resumption {
-            Ok(sessions) => sessions,
-            Err(why) => {
-                self.history.lock().lose_all(why);
-                return Ok(());
-            }
-        };
+        let sessions = resumption.unwrap_or_else(|why| {
+            self.history.lock().lose_all(why);
+            Vec::new()
+        });
         for session in sessions {
             let is_replay = |line: &[u8]| session.is_replay(line);
-            if let Err(why) = self.call(from, to, session.method, &session.params, is_replay).await? {
-                self.history.lock().lose(&session.session, &why);
+            let mut outcome = self.call(from, to, session.method, &session.params, is_replay).await?;
+            if let (Err(why), Some(params)) = (&outcome, &session.without_position) {
+                tracing::warn!(why, "a session is resumed without what was missed");
+                outcome = self.call(from, to, session.method, params, is_replay).await?;
             }
+            match outcome {
+                Ok(result) => self.history.lock().resumed(&session.session, &result),
+                Err(why) => self.history.lock().lose(&session.session, &why),
+            }
+        }
+        let (prompts, failed) = self.history.lock().restored(&initialized);
+        self.write(&failed).await?;
+        for prompt in prompts {
+            to.send(&prompt).await?;
         }
         Ok(())
     }
@@ -296,8 +310,7 @@ impl Relay {
                 if let Some(outcome) = response(&own, line) {
                     return Ok(outcome);
                 }
-                if !is_dropped(line) {
-                    self.history.lock().incoming(line);
+                if !is_dropped(line) && self.history.lock().incoming(line) {
                     self.write(&[line.to_vec()]).await?;
                 }
             }
@@ -305,6 +318,12 @@ impl Relay {
         let timeout = || io::Error::new(io::ErrorKind::TimedOut, format!("no response to {method}"));
         tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or_else(|_| Err(timeout()))
     }
+}
+
+/// Whether a response to `initialize` is that of a hub, whose sessions can be resumed without a gap.
+pub(super) fn is_hub(response: &[u8]) -> bool {
+    let response: Value = serde_json::from_slice(response).unwrap_or_default();
+    Hub::announced(&response["result"], false).is_some()
 }
 
 /// Returns the outcome if a line is the response to a request.

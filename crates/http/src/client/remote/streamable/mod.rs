@@ -13,6 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use attache_conn::rpc::Id;
@@ -38,6 +39,8 @@ struct Connection {
     channel: Channel,
     /// The headers that `initialize` brought: connection id and protocol version.
     identity: Mutex<Option<Identity>>,
+    /// A new connection continues where this one is cut: the agent is a hub.
+    resumes: AtomicBool,
     writer: AsyncMutex<FrameWriter>,
     state: Mutex<State>,
     /// `None` after the end.
@@ -98,6 +101,7 @@ pub(super) fn link(endpoint: Endpoint) -> Link {
         channel: Channel::new(&endpoint.client, endpoint.version),
         endpoint,
         identity: Mutex::new(None),
+        resumes: false.into(),
         writer: AsyncMutex::new(writer),
         state: Mutex::default(),
         tasks: Mutex::new(Some(JoinSet::new())),

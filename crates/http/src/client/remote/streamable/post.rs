@@ -1,6 +1,7 @@
 //! Messages to the server: one POST at a time in each of two lanes.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use attache_conn::rpc::ErrorObject;
@@ -9,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 use super::super::super::{Backoff, Channel, ErrorKind, HttpError, Request, Response};
-use super::super::{RemoteError, Transport};
+use super::super::{RemoteError, Transport, reconnect};
 use super::message::{Message, Method, error_of, error_response, protocol_version};
 use super::{Connection, Identity, SentRequest, session, stream};
 use crate::message::make_one_line;
@@ -176,6 +177,8 @@ async fn post_initialize(
     };
     *connection.identity.lock() = Some(Identity { connection: id, version });
     let endpoint = &connection.endpoint;
+    let resumes = endpoint.reconnects && reconnect::is_hub(&body);
+    connection.resumes.store(resumes, Ordering::Relaxed);
     endpoint.transports.insert(&endpoint.origin, Transport::StreamableHttp);
     connection.spawn(stream::run_connection(Arc::clone(connection)));
     Ok(body)

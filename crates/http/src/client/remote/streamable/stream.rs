@@ -1,6 +1,7 @@
 //! Streams of server-sent events.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -197,7 +198,10 @@ impl EventStream {
     /// server does not know what arrived, so without a position that answer would be waited for in vain.
     fn lost_answers(&self, ended: &Ended) -> Option<RemoteError> {
         let cut = ended.cut.as_ref()?;
-        if self.last_id.is_none() && self.connection.awaits_answer(self.session.as_deref()) {
+        // A hub sends again what a new connection lacks; a new stream of this one would begin with a gap.
+        let has_gap = || self.session.is_some() && self.connection.resumes.load(Ordering::Relaxed);
+        let awaits_answer = || self.connection.awaits_answer(self.session.as_deref());
+        if self.last_id.is_none() && (has_gap() || awaits_answer()) {
             return Some(RemoteError::Http(cut.clone()));
         }
         self.left_reader(cut)
