@@ -258,6 +258,7 @@ mod linux {
     }
 
     #[cfg(test)]
+    #[allow(clippy::unwrap_used)]
     mod tests {
         use super::{FULL_READS, LARGE_PIPE, reopen_reader};
         use crate::sys::stdio::pipe_size;
