@@ -31,12 +31,23 @@ const MAX_PAYLOAD: usize = 128 << 20;
 
 /// A message from the server.
 #[derive(Debug, Clone)]
-pub(super) struct Message {
+pub struct Message {
     headers: Bytes,
     pub(super) payload: Bytes,
+    pub(super) reply_to: Option<String>,
 }
 
 impl Message {
+    /// The content.
+    pub fn payload(&self) -> &Bytes {
+        &self.payload
+    }
+
+    /// The subject of a reply, if the sender waits for one.
+    pub fn reply_to(&self) -> Option<&str> {
+        self.reply_to.as_deref()
+    }
+
     /// The status code of a message without content, such as 404.
     pub(super) fn status(&self) -> Option<u16> {
         let line = self.headers.split(|byte| *byte == b'\r').next()?;
@@ -54,6 +65,7 @@ impl Message {
 
 enum Command {
     Request { subject: String, headers: String, payload: Bytes, reply: oneshot::Sender<Result<Message>> },
+    Publish { subject: String, payload: Bytes },
     Subscribe { id: u64, subject: String, events: Handler },
     Unsubscribe { id: u64 },
     MaxPayload { reply: oneshot::Sender<Result<usize>> },
@@ -94,6 +106,11 @@ impl Client {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Request { subject: subject.to_owned(), headers, payload, reply }).await?;
         timeout(TIMEOUT, answer).await.map_err(|_| timed_out())?.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Sends a message. It is lost if there is no connection.
+    pub(super) async fn publish(&self, subject: &str, payload: Bytes) -> Result<()> {
+        self.send(Command::Publish { subject: subject.to_owned(), payload }).await
     }
 
     /// The largest payload that the server accepts.
@@ -189,6 +206,7 @@ impl Task {
         match command {
             Command::Request { reply, .. } => drop(reply.send(Err(error()))),
             Command::MaxPayload { reply } => drop(reply.send(Err(error()))),
+            Command::Publish { .. } => {}
             Command::Subscribe { id, subject, events } => {
                 self.subscriptions.insert(id, Subscription { subject, events });
             }
@@ -232,6 +250,7 @@ impl Task {
             Command::Request { subject, headers, payload, reply } => {
                 connection.request(&subject, &headers, &payload, reply);
             }
+            Command::Publish { subject, payload } => connection.publish(&subject, None, "", &payload),
             Command::MaxPayload { reply } => drop(reply.send(Ok(connection.max_payload))),
             Command::Subscribe { id, subject, events } => {
                 let mut subscription = Subscription { subject, events };
@@ -375,11 +394,14 @@ impl Connection {
             return Ok(None);
         }
         let (subject, id) = (words[1].to_owned(), words[2].parse().map_err(|_| bad())?);
+        let numbers = if words[0] == "HMSG" { 2 } else { 1 };
+        let reply_to =
+            words.get(3..words.len() - numbers).and_then(<[_]>::first).map(|word| (*word).to_owned());
         self.input.advance(start);
         let headers = self.input.split_to(headers).freeze();
         let payload = self.input.split_to(total - headers.len()).freeze();
         self.input.advance(2);
-        Ok(Some((id, subject, Message { headers, payload })))
+        Ok(Some((id, subject, Message { headers, payload, reply_to })))
     }
 
     fn request(
@@ -394,12 +416,17 @@ impl Connection {
         self.next_request += 1;
         self.requests.insert(self.next_request, reply);
         let inbox = format!("{}.r.{}", self.inbox, self.next_request);
+        self.publish(subject, Some(&inbox), headers, payload);
+    }
+
+    fn publish(&mut self, subject: &str, reply_to: Option<&str>, headers: &str, payload: &[u8]) {
+        let reply_to = reply_to.map_or_else(String::new, |subject| format!("{subject} "));
         let head = match headers.is_empty() {
-            true => format!("PUB {subject} {inbox} {}\r\n", payload.len()),
+            true => format!("PUB {subject} {reply_to}{}\r\n", payload.len()),
             false => {
                 let headers = format!("NATS/1.0\r\n{headers}\r\n");
                 let total = headers.len() + payload.len();
-                format!("HPUB {subject} {inbox} {} {total}\r\n{headers}", headers.len())
+                format!("HPUB {subject} {reply_to}{} {total}\r\n{headers}", headers.len())
             }
         };
         self.output.extend_from_slice(head.as_bytes());

@@ -9,9 +9,13 @@
 //! An acknowledged page is as durable as the server is configured: by default NATS flushes files every two minutes, with
 //! `sync_interval: always` before it acknowledges.
 //!
-//! Read `record.rs` (messages), `stream.rs` (requests to JetStream), this file, `watch.rs` (followers), then `client.rs` (the connection).
+//! Programs on the same journal can also send messages to each other ([`Messenger`]). These are not stored.
+//!
+//! Read `record.rs` (messages), `stream.rs` (requests to JetStream), this file, `watch.rs` (followers), then `client.rs` (the connection)
+//! and `messenger.rs`.
 
 mod client;
+mod messenger;
 mod record;
 mod server;
 mod stream;
@@ -33,6 +37,9 @@ use crate::key::SessionKey;
 use crate::lease::{Claim, Lease, Owner, SessionInfo};
 use crate::page::{Page, StoredPage};
 use crate::position::{Epoch, Seq};
+
+pub use client::Message;
+pub use messenger::{Messenger, RequestError, Subscription};
 
 use client::Client;
 use record::{Head, Part, Record, StoredRecord, decode, encode, subject};
@@ -96,6 +103,7 @@ impl Options {
 
 /// Logs in a stream of a NATS server.
 pub struct Nats {
+    name: Arc<str>,
     clock: Clock,
     journal: Stream,
     leases: Stream,
@@ -140,6 +148,7 @@ impl Nats {
             return Err(unavailable("the NATS server's max_payload is less than 8 KiB"));
         }
         Ok(Nats {
+            name: options.name.into(),
             clock: options.clock,
             watches: Watches::new(journal.clone()),
             journal,
@@ -148,6 +157,27 @@ impl Nats {
             writers: Mutex::default(),
             hints: Mutex::default(),
         })
+    }
+
+    /// Messages to other programs on this journal, over the same connection.
+    ///
+    /// ```no_run
+    /// # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use attache_journal::{Journal, nats::{Nats, Options}};
+    ///
+    /// let nats = Nats::connect("nats://127.0.0.1", Options::default()).await?;
+    /// let messenger = nats.messenger();
+    /// let journal = Journal::new(nats);
+    /// let subject = messenger.subject(&["to", "node-2"]);
+    /// let reply = messenger.request(&subject, "hello".into(), Duration::from_secs(5)).await?;
+    /// println!("{} bytes", reply.payload().len());
+    /// # drop(journal);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn messenger(&self) -> Messenger {
+        Messenger::new(self.journal.client.clone(), Arc::clone(&self.name))
     }
 
     fn writer(&self, key: &SessionKey) -> Writer {

@@ -3,8 +3,9 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use attache_journal::nats::Options;
+use attache_journal::nats::{Message, Messenger, Nats, Options, RequestError};
 use attache_journal::{Clock, Error, Journal, ManualClock, Seq};
 use proptest::test_runner::{Config, TestRunner};
 
@@ -151,4 +152,63 @@ async fn servers_that_cannot_be_used_are_named() {
         let refused = Journal::nats(bad, Options::default()).await;
         assert!(matches!(refused, Err(Error::InvalidAddress { .. })), "{refused:?}");
     }
+}
+
+/// Longer than any request takes.
+const WAIT: Duration = Duration::from_secs(5);
+
+async fn messenger(server: &Server) -> Messenger {
+    Nats::connect(&server.url(), Options::default()).await.unwrap().messenger()
+}
+
+/// Sends requests until one has a reply: the receiver may just be about to subscribe.
+async fn request(messenger: &Messenger, subject: &str, text: &'static str) -> Message {
+    loop {
+        match messenger.request(subject, text.into(), WAIT).await {
+            Ok(reply) => return reply,
+            Err(RequestError::NoResponders | RequestError::Failed(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask nats"]
+async fn requests_are_answered_also_after_the_server_was_killed() {
+    let mut server = Server::start();
+    let (near, far) = (messenger(&server).await, messenger(&server).await);
+    let subject = near.subject(&["to", "a.b c"]);
+    assert_eq!(subject, "ATT.to.a%2Eb%20c");
+    let unheard = near.request(&subject, "hi".into(), WAIT).await;
+    assert!(matches!(unheard, Err(RequestError::NoResponders)), "{unheard:?}");
+
+    let mut messages = far.subscribe(&subject, 8).await.unwrap();
+    let answering = {
+        let far = far.clone();
+        tokio::spawn(async move {
+            while let Some(message) = messages.next().await {
+                match message.reply_to() {
+                    // A request without an answer.
+                    Some(_) if message.payload().is_empty() => {}
+                    Some(sender) => far.publish(sender, message.payload().repeat(2).into()).await.unwrap(),
+                    None => return,
+                }
+            }
+        })
+    };
+    assert_eq!(request(&near, &subject, "hi").await.payload(), "hihi");
+    let unanswered = near.request(&subject, "".into(), Duration::from_millis(50)).await;
+    assert!(matches!(unanswered, Err(RequestError::TimedOut)), "{unanswered:?}");
+    let limit = near.max_payload().await.unwrap();
+    let large = near.request(&subject, vec![b'x'; limit + 1].into(), WAIT).await;
+    assert!(matches!(large, Err(RequestError::TooLarge { limit: at }) if at == limit), "{large:?}");
+
+    server.kill_and_restart();
+    assert_eq!(request(&near, &subject, "again").await.payload(), "againagain");
+    // A message has no sender that waits. It ends the subscription.
+    near.publish(&subject, "end".into()).await.unwrap();
+    answering.await.unwrap();
+    while near.request(&subject, "hi".into(), WAIT).await.is_ok() {}
+    let unheard = near.request(&subject, "hi".into(), WAIT).await;
+    assert!(matches!(unheard, Err(RequestError::NoResponders)), "{unheard:?}");
 }
