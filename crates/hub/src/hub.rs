@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tracing::warn;
 
 use crate::agent::AgentLink;
@@ -44,14 +44,21 @@ pub(crate) struct Shared {
     /// Held while a new session gets its id.
     naming: tokio::sync::Mutex<()>,
     connections: AtomicU64,
+    /// Whether the hub is shut down.
+    stop: watch::Sender<bool>,
+    /// The number of sessions with a task.
+    running: watch::Sender<usize>,
 }
 
 impl Shared {
     pub(crate) fn new(journal: Journal, options: Options) -> Shared {
         let agents = Arc::new(Semaphore::new(options.agents));
         let (options, metrics) = (Arc::new(options), Arc::new(Metrics::default()));
+        let (stop, stopping) = watch::channel(false);
         Shared {
-            cx: Context { options, journal, metrics, agents },
+            cx: Context { options, journal, metrics, agents, stop: stopping },
+            stop,
+            running: watch::Sender::new(0),
             sessions: Mutex::default(),
             reserve: tokio::sync::Mutex::default(),
             is_warming: false.into(),
@@ -256,15 +263,30 @@ impl Shared {
     /// Runs a session's task, and forgets the session when it ends.
     fn run(self: &Arc<Self>, key: SessionKey, cell: &Cell, seat: Seat) {
         let (hub, cell) = (Arc::downgrade(self), Arc::downgrade(cell));
+        let running = self.running.clone();
+        running.send_modify(|count| *count += 1);
         tokio::spawn(async move {
             let mut seat = Some(seat);
             while let Some(present) = seat {
                 seat = present.run().await;
             }
+            running.send_modify(|count| *count -= 1);
             if let (Some(hub), Some(cell)) = (hub.upgrade(), cell.upgrade()) {
                 hub.remove(&key, &cell);
             }
         });
+    }
+
+    /// Ends all sessions in memory. The agents in reserve may exit by themselves meanwhile.
+    pub(crate) async fn shut_down(&self) {
+        self.stop.send_replace(true);
+        if let Ok(mut reserve) = self.reserve.try_lock() {
+            for (agent, _place) in reserve.drain(..) {
+                tokio::spawn(agent.shut_down());
+            }
+        }
+        // The sender lives as long as this hub, so this ends without an error.
+        let _ = self.running.subscribe().wait_for(|count| *count == 0).await;
     }
 
     fn remove(&self, key: &SessionKey, cell: &Cell) {

@@ -40,6 +40,8 @@
 //! - A session waits for a client.
 //! - A client learns that a session of another tenant exists.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
@@ -52,6 +54,8 @@ mod hub;
 mod identity;
 mod message;
 mod metrics;
+#[cfg(feature = "nats")]
+mod nats;
 mod network;
 mod node_requests;
 mod nodes;
@@ -66,6 +70,8 @@ mod questions;
 mod session;
 
 pub use identity::{Identity, Role, UnknownRole};
+#[cfg(feature = "nats")]
+pub use nats::{NatsNetwork, Responder};
 pub use network::{Network, NoReply, Requested};
 pub use options::Options;
 #[cfg(unix)]
@@ -109,6 +115,12 @@ impl Hub {
     /// Answers a request that another hub has sent over its [`Network`].
     pub async fn answer(&self, request: &[u8]) -> Vec<u8> {
         node_requests::answer(&self.0, request).await
+    }
+
+    /// Ends all sessions in memory: interrupts their turns, ends their agents, and releases their leases, so that another hub on the
+    /// journal need not wait for the end of these. Sessions that are opened from now on end at once.
+    pub async fn shut_down(&self) {
+        self.0.shut_down().await;
     }
 
     /// The counters of the hub in the text format of Prometheus.

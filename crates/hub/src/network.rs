@@ -21,6 +21,8 @@ pub enum NoReply {
     Unreachable,
     /// It may have got the request.
     Unknown,
+    /// The request is larger than the network takes, and was not sent.
+    TooLarge,
 }
 
 /// The way to other hubs on the same journal. Messages may be lost or come twice.

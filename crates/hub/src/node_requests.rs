@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::entry;
 use crate::hub::Shared;
-use crate::network::{Action, NodeRequest, PromptStatus, Reply};
+use crate::network::{Action, NoReply, NodeRequest, PromptStatus, Reply};
 use crate::nodes::command;
 use crate::session::{Command, EndedPrompt, PromptCommand, PromptReply, Session, SessionRef};
 
@@ -107,8 +107,9 @@ async fn tell_fate(hub: &Shared, key: &SessionKey, node: &str, prompt: String, r
     let request = NodeRequest { tenant, session, action: Action::PromptStatus { prompt, status } };
     let request = bytes::Bytes::from(entry::encode(&request));
     for attempt in 1..=ATTEMPTS {
-        if network.request(node, request.clone()).await.is_ok() {
-            return;
+        match network.request(node, request.clone()).await {
+            Ok(_) | Err(NoReply::TooLarge) => return,
+            Err(NoReply::Unreachable | NoReply::Unknown) => {}
         }
         tokio::time::sleep(PAUSE * attempt).await;
     }

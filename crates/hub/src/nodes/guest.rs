@@ -193,6 +193,7 @@ impl Guest {
                 },
                 Some(command) = self.handover.commands.recv() => self.take(command),
                 _ = self.handover.signal.changed() => {}
+                () = self.handover.cx.stopped() => return None,
                 _ = tick.tick() => self.look().await,
                 () = timer => {}
             }
@@ -354,6 +355,15 @@ impl Guest {
                 (Todo::Forward(forward), Ok(Reply::Done)) => self.forwards.push(forward),
                 (Todo::Close(reply), Ok(Reply::Done)) => drop(reply.send(())),
                 (Todo::Interrupt(_) | Todo::Other(_), Ok(Reply::Done)) => {}
+                (Todo::Prompt(prompt), Err(NoReply::TooLarge)) => {
+                    refuse(prompt, "the prompt is too large for the hub that owns this session");
+                }
+                (Todo::Forward(forward), Err(NoReply::TooLarge)) => {
+                    self.todo.push_front(Todo::Interrupt(forward));
+                }
+                (_, Err(NoReply::TooLarge)) => {
+                    warn!(session = ?self.session().key, "a message is too large for the owner of the session");
+                }
                 (todo, refused) => {
                     let is_lost = refused == Err(NoReply::Unknown);
                     match todo {

@@ -38,6 +38,17 @@ pub(crate) struct Context {
     pub(crate) journal: Journal,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) agents: Arc<Semaphore>,
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+impl Context {
+    /// Waits until the hub is shut down. Cancel-safe.
+    pub(crate) async fn stopped(&mut self) {
+        if self.stop.wait_for(|stop| *stop).await.is_err() {
+            // A hub that is dropped ends when its sessions are idle.
+            std::future::pending().await
+        }
+    }
 }
 
 /// A session that is about to start.
@@ -265,6 +276,7 @@ impl Task {
             let event = tokio::select! {
                 biased;
                 actions = self.log.appended() => Event::Appended(actions?),
+                () = self.cx.stopped() => Event::Stop,
                 started = join(&mut self.starting) => Event::Started(started),
                 Some(command) = self.commands.recv(), if has_room => Event::Command(command),
                 line = next_line(&mut reader), if has_room => match line {
@@ -292,6 +304,7 @@ impl Task {
                 Event::AgentEnd => self.on_agent_end()?,
                 Event::Renew => self.renew().await?,
                 Event::Timer => self.on_timer()?,
+                Event::Stop => return self.stop().await,
                 Event::Line | Event::Signal => {}
             }
             if std::mem::take(&mut self.is_stuck) {
@@ -467,11 +480,35 @@ impl Task {
         Ok(())
     }
 
+    /// Ends what is open, durably, because the hub is shut down.
+    async fn stop(&mut self) -> Result<(), Error> {
+        // Other hubs send their prompts again, and clients do when they come back.
+        self.queue.clear();
+        for forward in std::mem::take(&mut self.stash) {
+            self.stage_response(&forward, interrupted(STOPPED))?;
+        }
+        if let Some(turn) = &mut self.turn {
+            turn.is_sent = true;
+        }
+        self.interrupt(STOPPED)?;
+        while !self.log.is_idle() {
+            self.log.start();
+            let actions = self.log.appended().await?;
+            self.act(actions);
+        }
+        Ok(())
+    }
+
     fn on_agent_end(&mut self) -> Result<(), Error> {
         debug!(session = ?self.session.key, "the agent has ended");
+        self.interrupt("the agent has ended")
+    }
+
+    /// Ends the agent, and with an error what it was doing.
+    fn interrupt(&mut self, why: &str) -> Result<(), Error> {
         let pending = self.agent.as_mut().map(|agent| std::mem::take(&mut agent.pending)).unwrap_or_default();
         self.end_agent();
-        let error = interrupted("the agent has ended");
+        let error = interrupted(why);
         for pending in pending.into_values() {
             if let Pending::Forward(forward) = pending {
                 self.stage_response(&forward, error.clone())?;
@@ -552,6 +589,9 @@ impl Task {
     }
 }
 
+/// The reason why a turn ended.
+const STOPPED: &str = "the hub was stopped during the turn";
+
 /// An input of the task.
 enum Event {
     Appended(Vec<Action>),
@@ -563,6 +603,7 @@ enum Event {
     Signal,
     Renew,
     Timer,
+    Stop,
 }
 
 /// A result with a stop reason.

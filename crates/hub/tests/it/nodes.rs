@@ -24,12 +24,17 @@ const LEASE: Duration = Duration::from_millis(1500);
 struct Wires {
     hubs: Arc<Mutex<HashMap<String, Hub>>>,
     fault: u64,
+    /// The most bytes of a request.
+    room: Option<usize>,
     sent: Arc<AtomicU64>,
 }
 
 impl Wires {
     async fn deliver(&self, node: &str, request: Bytes) -> Result<Bytes, NoReply> {
         let hub = self.hubs.lock().get(node).cloned().ok_or(NoReply::Unreachable)?;
+        if self.room.is_some_and(|room| request.len() > room) {
+            return Err(NoReply::TooLarge);
+        }
         let number = self.sent.fetch_add(1, Ordering::Relaxed);
         if self.fault > 0 && number.is_multiple_of(self.fault) {
             match number / self.fault % 3 {
@@ -86,6 +91,10 @@ impl Nodes {
     }
 
     fn start_with(&mut self, name: &str, has_files: bool) {
+        self.start_for(name, has_files, LEASE);
+    }
+
+    fn start_for(&mut self, name: &str, has_files: bool, lease: Duration) {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let record = self.record.clone();
@@ -93,7 +102,7 @@ impl Nodes {
             let link = agent::start(&record, Abilities { load: true, resume: false });
             async move { Ok(link) }
         });
-        let options = options.network(self.wires.clone()).lease(LEASE).reachable(move |_| has_files);
+        let options = options.network(self.wires.clone()).lease(lease).reachable(move |_| has_files);
         let _inside = runtime.enter();
         let hub = Hub::new(self.journal.clone(), options);
         self.wires.hubs.lock().insert(name.to_owned(), hub);
@@ -216,6 +225,33 @@ async fn a_node_takes_over_when_the_owner_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_hub_that_is_shut_down_leaves_its_sessions_to_others() {
+    // Nobody waits for the end of such a lease.
+    let lease = Duration::from_secs(24 * 60 * 60);
+    let mut nodes = Nodes::new(0);
+    nodes.start_for("a", true, lease);
+    nodes.start_for("b", true, lease);
+    let (mut near, mut far) = (nodes.client("a").await, nodes.client("b").await);
+    let session = near.new_session().await;
+    let idle = near.new_session().await;
+    near.prompt(&session, "one").await;
+    far.load(&session).await;
+    let running = far.start_named(&session, "wait", "p2").await;
+    far.until(has_text("waiting")).await;
+    let hub = nodes.wires.hubs.lock().remove("a").unwrap();
+    hub.shut_down().await;
+
+    let interrupted = far.response(running).await;
+    assert_eq!(interrupted["error"]["data"]["attache"]["interrupted"], true, "{interrupted}");
+    assert_eq!(stop_reason(&far.prompt(&session, "two").await), "end_turn");
+    far.load(&idle).await;
+    assert_eq!(stop_reason(&far.prompt(&idle, "three").await), "end_turn");
+    assert_eq!(nodes.record.of("prompt"), ["one", "wait", "two", "three"]);
+    // There is nothing left to end.
+    hub.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_owner_that_was_paused_for_too_long_becomes_a_guest() {
     let mut nodes = Nodes::new(0);
     nodes.start("a");
@@ -253,4 +289,24 @@ async fn a_session_whose_files_are_elsewhere_stays_readable() {
     assert_eq!(stop_reason(&far.prompt(&session, "three").await), "end_turn");
     reader.until(has_text("three")).await;
     assert_eq!(nodes.record.of("prompt"), ["one", "wait", "three"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_is_too_large_for_the_network_is_an_error_for_the_client() {
+    let mut nodes = Nodes::new(0);
+    nodes.wires.room = Some(4096);
+    nodes.start("a");
+    nodes.start("b");
+    let (mut near, mut far) = (nodes.client("a").await, nodes.client("b").await);
+    let session = near.new_session().await;
+    near.prompt(&session, "one").await;
+    far.load(&session).await;
+    let large = "x".repeat(8192);
+    let refused = far.prompt(&session, &large).await;
+    let why = "the prompt is too large for the hub that owns this session";
+    assert_eq!(refused["error"]["message"], why, "{refused}");
+    let mode = far.call("session/set_mode", json!({"sessionId": session, "modeId": large})).await;
+    assert_eq!(mode["error"]["data"]["attache"]["interrupted"], true, "{mode}");
+    assert_eq!(stop_reason(&far.prompt(&session, "two").await), "end_turn");
+    assert_eq!(nodes.record.of("prompt"), ["one", "two"]);
 }
