@@ -358,6 +358,10 @@ flags! {
     HubFlags at hub {
         JOURNAL journal: Text "journal" "PLACE" Text =>
             "Keep sessions in sqlite:FILE (hub.db in the state directory), nats://HOST:PORT, or memory";
+        NODE node: Text "node" "NAME" Text =>
+            "The name of this hub among those that share a NATS journal (the host's name and a number)";
+        LEASE lease: Count "lease" "SECONDS" UpTo(3_600) =>
+            "How long the sessions of a hub that was killed are kept from other hubs on a NATS journal (15)";
         SOCKET socket: Text "socket" "FILE" File => "Listen on this Unix socket, for programs of this user; without --listen on nothing else";
         IDLE idle: Count "idle" "MINUTES" UpTo(100_000) => "End an agent this long after its last turn (30)";
         MAX_AGENTS max_agents: Count "max-agents" "COUNT" UpTo(100_000) => "The most agents at once (64)";

@@ -90,6 +90,8 @@ pub(super) const SERVE: Command = command("serve", "Make agents reachable over W
 
 const HUB_FLAGS: &[Flag] = &[
     HubFlags::JOURNAL,
+    HubFlags::NODE,
+    HubFlags::LEASE,
     HubFlags::SOCKET,
     HubFlags::IDLE,
     HubFlags::MAX_AGENTS,
@@ -122,12 +124,14 @@ pub(super) const HUB: Command = command("hub", "Keep sessions of an agent, and s
         "Clients connect as to `attache serve`. Their sessions go on when they leave: another client \
              joins with session/load and comes back with session/resume, and a prompt that is sent \
              twice runs once. Everything that clients see is kept in the journal first. \
+             Hubs on the same NATS server share their sessions. \
              /health, /ready and /metrics answer programs of this machine. Sockets of systemd are used \
              instead of --listen and --socket.",
     )
     .examples(&[
         "attache hub",
         "attache hub --socket ~/hub.sock -- gemini --acp",
+        "attache hub --journal nats://10.0.0.1 --node desk gemini",
         "attache hub --listen 0.0.0.0:4848 --tls-self --token-file tokens --answers prompter gemini",
         "attache hub top",
     ]);

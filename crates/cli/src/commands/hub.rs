@@ -10,7 +10,7 @@ use std::time::Duration;
 use attache::SocketListener;
 use attache_conn::private;
 use attache_http::server::{self, Accepted, Metrics, Server};
-use attache_hub::{Hub, Identity, Options, Policy, Role};
+use attache_hub::{Hub, Identity, NatsNetwork, Options, Policy, Responder, Role};
 use attache_journal::{Journal, nats, sqlite};
 use tokio::task::JoinSet;
 
@@ -30,6 +30,12 @@ const SWEEP: Duration = Duration::from_secs(600);
 /// How long only the author of a prompt may answer with `--answers prompter`.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The beginning of the address of a journal that hubs may share.
+const NATS: &str = "nats://";
+/// The most characters of a hub's name, and of that of the host in it.
+const MAX_NODE: usize = 64;
+const MAX_HOST: usize = 48;
+
 /// How long the lock of a journal is waited for, and the pause between two attempts.
 const LOCK_TIME: Duration = Duration::from_secs(3);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
@@ -43,13 +49,21 @@ pub(crate) fn hub(cx: &Cx) -> Result<()> {
             Failure::usage("a hub has one agent").hint("start a hub for each, with a --journal of its own")
         );
     };
-    let settings = settings(cx, Arc::clone(agent))?;
+    let node = node(cx)?;
+    let mut settings = settings(cx, Arc::clone(agent), &node)?;
     let mut server_options = options(cx, &agents, CLIENTS)?;
     runtime(async {
         // Before the address is announced: a signal after that ends the hub in order.
         let mut interrupts = Interrupts::new();
-        let (journal, _lock) = open_journal(cx).await?;
+        let Opened { journal, network, _lock } = open_journal(cx, &node).await?;
+        if let Some(network) = &network {
+            settings = settings.network(network.clone());
+        }
         let hub = Hub::new(journal, settings);
+        let responder = match &network {
+            Some(network) => Some(respond(network, &hub).await?),
+            None => None,
+        };
         let activated = Activated::take()?;
         let metrics = hub.clone();
         server_options.metrics = Some(Metrics::new(move || metrics.metrics()));
@@ -100,7 +114,24 @@ pub(crate) fn hub(cx: &Cx) -> Result<()> {
             () = tokio::time::sleep(SHUT_DOWN) => {}
             () = interrupts.next() => {}
         }
+        // First: a request of another hub would open a session again.
+        drop(responder);
+        tokio::select! {
+            () = hub.shut_down() => {}
+            () = tokio::time::sleep(SHUT_DOWN) => cx.output.warn("some sessions could not be ended in order"),
+            () = interrupts.next() => {}
+        }
         Ok(())
+    })
+}
+
+async fn respond(network: &NatsNetwork, hub: &Hub) -> Result<Responder> {
+    network.respond(hub.clone()).await.map_err(|error| {
+        let failure = Failure::runtime(format_args!("cannot share the journal: {error}"));
+        match error.kind() {
+            io::ErrorKind::AddrInUse => failure.hint("give each hub a name of its own with --node"),
+            _ => failure,
+        }
     })
 }
 
@@ -213,14 +244,50 @@ fn identity(token: Option<&server::Identity>, remote: &str) -> std::result::Resu
     Ok(identity)
 }
 
-fn settings(cx: &Cx, agent: Arc<super::serve::Served>) -> Result<Options> {
+/// Whether the journal may have other hubs.
+fn is_shared(cx: &Cx) -> bool {
+    cx.flags.hub.journal.as_deref().is_some_and(|journal| journal.starts_with(NATS))
+}
+
+/// The name of this hub among those on the journal.
+///
+/// It stays the same after a restart, so that the hub takes up its sessions at once. Hubs of one machine differ by what they
+/// listen on, or in their state directory.
+fn node(cx: &Cx) -> Result<String> {
     let flags = &cx.flags.hub;
-    let node = match &flags.journal {
-        // Other machines may use the same journal: each process is a node of its own.
-        Some(journal) if journal.starts_with("nats://") => format!("{}-{}", host_name(), std::process::id()),
-        // The lock says that this is the only process.
-        _ => "hub".to_owned(),
-    };
+    if !is_shared(cx) {
+        for (flag, is_given) in [("node", flags.node.is_some()), ("lease", flags.lease.is_some())] {
+            if is_given {
+                return Err(Failure::usage(format_args!("--{flag} needs --journal nats://HOST:PORT")));
+            }
+        }
+        // The lock of the journal says that there is no other hub.
+        return Ok("hub".to_owned());
+    }
+    let is_part = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+    if let Some(name) = &flags.node {
+        return match (1..=MAX_NODE).contains(&name.len()) && name.chars().all(is_part) {
+            true => Ok(name.clone()),
+            false => Err(Failure::usage(format_args!(
+                "--node is 1 to {MAX_NODE} letters, digits, `-`, `_` and `.`, not `{name}`"
+            ))),
+        };
+    }
+    let host: String = host_name().chars().filter(|character| is_part(*character)).take(MAX_HOST).collect();
+    let state = cx.paths.state.display().to_string();
+    let socket = flags.socket.as_ref().map(|path| cx.cwd.join(path).display().to_string());
+    let listen = cx.flags.serve.listen.clone();
+    let parts = [Some(state), socket, listen].map(Option::unwrap_or_default);
+    Ok(format!("{host}-{:08x}", checksum(parts.join("\n").as_bytes())))
+}
+
+/// FNV-1a, which is the same in every version of the program.
+fn checksum(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+fn settings(cx: &Cx, agent: Arc<super::serve::Served>, node: &str) -> Result<Options> {
+    let flags = &cx.flags.hub;
     let spec = agent.spec.clone();
     let mut settings = Options::new(node, move || {
         let agent = Arc::clone(&agent);
@@ -238,6 +305,9 @@ fn settings(cx: &Cx, agent: Arc<super::serve::Served>) -> Result<Options> {
     }
     if let Some(word) = &flags.answers {
         settings = settings.policy(policy(word)?);
+    }
+    if let Some(seconds) = flags.lease {
+        settings = settings.lease(Duration::from_secs(seconds as u64));
     }
     if let Some(warm) = flags.warm {
         settings = settings.warm(warm);
@@ -300,14 +370,24 @@ fn host_name() -> String {
     if name.is_empty() { "hub".to_owned() } else { name.to_owned() }
 }
 
-/// Opens the journal, and a lock that keeps other hubs from the same file.
-async fn open_journal(cx: &Cx) -> Result<(Journal, Option<File>)> {
+/// A journal that is ready for use.
+struct Opened {
+    journal: Journal,
+    /// The way to other hubs on the journal.
+    network: Option<NatsNetwork>,
+    /// Keeps other hubs from the same file.
+    _lock: Option<File>,
+}
+
+async fn open_journal(cx: &Cx, node: &str) -> Result<Opened> {
     let named = cx.flags.hub.journal.as_deref();
     match named {
-        Some("memory") => return Ok((Journal::memory(), None)),
-        Some(url) if url.starts_with("nats://") => {
-            let journal = Journal::nats(url, nats::Options::default()).await;
-            return Ok((journal.map_err(|error| journal_failure(url, &error))?, None));
+        Some("memory") => return Ok(Opened { journal: Journal::memory(), network: None, _lock: None }),
+        Some(url) if url.starts_with(NATS) => {
+            let opened = nats::Nats::connect(url, nats::Options::default()).await;
+            let opened = opened.map_err(|error| journal_failure(&without_credentials(url), &error))?;
+            let network = Some(NatsNetwork::new(opened.messenger(), node));
+            return Ok(Opened { journal: Journal::new(opened), network, _lock: None });
         }
         _ => {}
     }
@@ -325,7 +405,12 @@ async fn open_journal(cx: &Cx) -> Result<(Journal, Option<File>)> {
     let options = sqlite::Options::default().poll_interval(None);
     let journal = Journal::sqlite(&path, options).await;
     let journal = journal.map_err(|error| journal_failure(&path.display().to_string(), &error))?;
-    Ok((journal, Some(lock)))
+    Ok(Opened { journal, network: None, _lock: Some(lock) })
+}
+
+/// The address of a server as messages may have it.
+fn without_credentials(url: &str) -> String {
+    url.rsplit_once('@').map_or_else(|| url.to_owned(), |(_, place)| format!("{NATS}{place}"))
 }
 
 fn journal_failure(place: &str, error: &attache_journal::Error) -> Failure {

@@ -20,31 +20,31 @@ on session/prompt 2
   wait session/cancel
 "#;
 
-struct Hub {
-    running: Running,
-    url: String,
+pub(crate) struct Hub {
+    pub(crate) running: Running,
+    pub(crate) url: String,
 }
 
 impl Hub {
-    fn start(world: &World, args: &[&str]) -> Hub {
+    pub(crate) fn start(world: &World, args: &[&str]) -> Hub {
         let words = [&["--format", "quiet", "hub", "--listen", "127.0.0.1:0"], args].concat();
         let mut running = world.start(&words);
         let url = running.next();
         Hub { running, url }
     }
 
-    fn kill(self) {
+    pub(crate) fn kill(self) {
         self.running.signal("KILL");
         let _ = self.running.end();
     }
 
-    fn stop(self) {
+    pub(crate) fn stop(self) {
         self.running.signal("TERM");
         self.running.end().code(0);
     }
 
     /// The body of a page for programs of this machine.
-    fn get(&self, path: &str) -> String {
+    pub(crate) fn get(&self, path: &str) -> String {
         let address = self.url.trim_start_matches("http://").trim_end_matches("/acp");
         let mut socket = std::net::TcpStream::connect(address).unwrap();
         write!(socket, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
@@ -56,20 +56,20 @@ impl Hub {
 }
 
 /// An editor that reaches the hub through `attache connect`.
-struct Editor {
-    running: Running,
+pub(crate) struct Editor {
+    pub(crate) running: Running,
     next: i64,
-    seen: Vec<Value>,
+    pub(crate) seen: Vec<Value>,
 }
 
 impl Editor {
-    fn connect(world: &World, url: &str) -> Editor {
+    pub(crate) fn connect(world: &World, url: &str) -> Editor {
         let mut editor = Editor { running: world.start_piped(&["connect", url]), next: 0, seen: Vec::new() };
         editor.call("initialize", json!({"protocolVersion": 1}));
         editor
     }
 
-    fn request(&mut self, method: &str, params: Value) -> i64 {
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> i64 {
         let id = self.next;
         self.next += 1;
         let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -77,7 +77,7 @@ impl Editor {
         id
     }
 
-    fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message: Value = serde_json::from_str(&self.running.next()).unwrap();
             if fits(&message) {
@@ -87,22 +87,22 @@ impl Editor {
         }
     }
 
-    fn call(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params);
         self.until(|message| message["id"] == id && message["method"].is_null())
     }
 
-    fn prompt(&mut self, session: &str, text: &str, name: &str) -> i64 {
+    pub(crate) fn prompt(&mut self, session: &str, text: &str, name: &str) -> i64 {
         let prompt = json!([{"type": "text", "text": text}]);
         let meta = json!({"attache": {"prompt": name}});
         self.request("session/prompt", json!({"sessionId": session, "prompt": prompt, "_meta": meta}))
     }
 
-    fn load(&mut self, world: &World, session: &str) -> Value {
+    pub(crate) fn load(&mut self, world: &World, session: &str) -> Value {
         self.call("session/load", json!({"sessionId": session, "cwd": world.dir, "mcpServers": []}))
     }
 
-    fn texts(&self) -> Vec<&str> {
+    pub(crate) fn texts(&self) -> Vec<&str> {
         self.seen
             .iter()
             .filter_map(|message| message.pointer("/params/update/content/text")?.as_str())
@@ -110,7 +110,7 @@ impl Editor {
     }
 }
 
-fn response(id: i64) -> impl Fn(&Value) -> bool {
+pub(crate) fn response(id: i64) -> impl Fn(&Value) -> bool {
     move |message| message["id"] == id && message["method"].is_null()
 }
 

@@ -55,6 +55,7 @@ mod formats;
 mod guide;
 mod guide_agents;
 mod hub;
+mod hub_nodes;
 mod import;
 mod log;
 mod mcp_server;
