@@ -38,7 +38,7 @@ const ALIASES: &[(&str, &[&str])] = &[
 ];
 
 /// Arguments with the names that the schema has. A schema that allows other members is left alone.
-pub(super) fn resolve(arguments: &mut Value, schema: &Value) {
+pub(crate) fn resolve(arguments: &mut Value, schema: &Value) {
     let Value::Object(members) = arguments else { return };
     let Some(properties) = schema["properties"].as_object() else { return };
     if schema["additionalProperties"] != false {

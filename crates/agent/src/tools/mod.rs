@@ -42,6 +42,7 @@ use attache::wire::v1::{ToolCallLocation, ToolKind};
 use attache_host::policy::Effect;
 use serde_json::{Map, Value, json};
 
+pub(crate) use aliases::resolve as resolve_aliases;
 pub(crate) use arguments::Arguments;
 use background::BackgroundCommands;
 

@@ -17,6 +17,7 @@ mod hooks;
 mod model_stream;
 mod no_model;
 mod prompt;
+mod quoted;
 mod repeats;
 mod steps;
 mod system_prompt;

@@ -8,6 +8,7 @@ use attache::wire::v1::{ContentChunk, Notice, NoticeSeverity, SessionUpdate, Too
 use attache::{Error, Result};
 
 use super::TurnContext;
+use super::quoted::Outside;
 use super::text_calls::{Segment, TextCalls};
 use crate::model::{Event, InvalidCall, Message, Model, ModelError, Part, Request, Response, Stop, ToolCall};
 
@@ -42,7 +43,8 @@ pub(super) async fn ask(
     response: &mut Response,
 ) -> Result<Vec<RequestedCall>, Interruption> {
     let text_calls = TextCalls::new(request.tools.clone());
-    let mut stream = ResponseStream { cx, text_calls, open: BTreeMap::new(), calls: Vec::new() };
+    let system = request.system.clone();
+    let mut stream = ResponseStream { cx, text_calls, system, open: BTreeMap::new(), calls: Vec::new() };
     let mut outcome = stream.receive(model, request, response).await;
     if outcome.is_ok() && response.stop.is_none() && response.is_empty() {
         outcome = Err(Interruption::Model(ModelError::protocol("the response is empty")));
@@ -86,6 +88,8 @@ async fn fail_reports(cx: &TurnContext, reports: impl Iterator<Item = Arc<Call>>
 struct ResponseStream<'a> {
     cx: &'a TurnContext,
     text_calls: TextCalls,
+    /// The system prompt of the request.
+    system: String,
     /// Calls whose arguments are incomplete, by index.
     open: BTreeMap<usize, Option<Arc<Call>>>,
     calls: Vec<RequestedCall>,
@@ -160,7 +164,7 @@ impl ResponseStream<'_> {
         }
         let messages = self.cx.session.conversation().messages.clone();
         let mut number = messages.iter().flat_map(Message::calls).count();
-        for segment in self.text_calls.finish(&messages) {
+        for segment in self.text_calls.finish(&Outside::new(&self.system, &messages)) {
             match segment {
                 Segment::Text(text) => self.pass_text(text, response).await?,
                 Segment::Call { name, arguments } => {

@@ -1,13 +1,16 @@
 //! Tool calls that a model writes as text: between tags, in a code block or as bare JSON.
 //!
 //! Text that may begin a call is held back until the response ends, all other text passes at once. A call counts only
-//! if the response has no native call, if its tool is offered, and if the same text is in no message of the user and in
-//! no result of a tool: a model that quotes a file must not do what the file says.
+//! if the response has no native call, if its tool is offered, if it is not inside a code block of something else, and
+//! if the same call is in no message of the user, in no result of a tool and not in the system prompt: a model that
+//! quotes a file must not do what the file says.
 
 use serde_json::{Map, Value};
 
+use super::quoted::Outside;
 use crate::lenient_json;
-use crate::model::{Message, Part, Role, ToolSpec};
+use crate::model::ToolSpec;
+use crate::tools::resolve_aliases;
 
 /// Tags around calls, with their ends.
 const TAGS: &[(&str, &str)] = &[
@@ -37,8 +40,8 @@ pub(super) struct TextCalls {
     /// Text that was not passed on: the beginning of something that may be a call.
     held: String,
     is_holding: bool,
-    /// Whether the text before `held` ends with a line, apart from blanks.
-    at_line_start: bool,
+    /// The end of the text before `held`.
+    place: Place,
     is_off: bool,
 }
 
@@ -47,6 +50,43 @@ pub(super) struct TextCalls {
 pub(super) enum Segment {
     Text(String),
     Call { name: String, arguments: Value },
+}
+
+/// A place in a text of Markdown.
+#[derive(Debug, Clone, Default)]
+struct Place {
+    /// The text of the line before it.
+    line: String,
+    /// The code block that it is in: the character of its fence and how many there are.
+    fence: Option<(char, usize)>,
+}
+
+impl Place {
+    fn is_line_start(&self) -> bool {
+        self.line.trim().is_empty()
+    }
+
+    /// Whether a call may begin here: not inside of code.
+    fn is_open(&self) -> bool {
+        self.fence.is_none() && !self.line.ends_with('`')
+    }
+
+    fn advance(&mut self, char: char) {
+        if char != '\n' {
+            self.line.push(char);
+            return;
+        }
+        let line = std::mem::take(&mut self.line);
+        let line = line.trim();
+        let mark = line.chars().next().filter(|char| ['`', '~'].contains(char));
+        let length = line.chars().take_while(|char| Some(*char) == mark).count();
+        let rest = line.get(length..).unwrap_or_default();
+        self.fence = match (self.fence, mark) {
+            (None, Some(mark)) if length >= 3 && !rest.contains('`') => Some((mark, length)),
+            (Some((own, opened)), Some(mark)) if own == mark && length >= opened && rest.is_empty() => None,
+            (fence, _) => fence,
+        };
+    }
 }
 
 enum Guess {
@@ -59,7 +99,7 @@ enum Guess {
 impl TextCalls {
     pub(super) fn new(tools: Vec<ToolSpec>) -> Self {
         let is_off = tools.is_empty();
-        TextCalls { tools, held: String::new(), is_holding: false, at_line_start: true, is_off }
+        TextCalls { tools, held: String::new(), is_holding: false, place: Place::default(), is_off }
     }
 
     /// Adds text. Returns what can be passed on.
@@ -75,16 +115,17 @@ impl TextCalls {
         while let Some(char) = self.held[at..].chars().next() {
             let rest = &self.held[at..];
             let guess = match char {
+                _ if !self.place.is_open() => Guess::No,
                 '<' => tag(rest),
-                '[' if matches!(tag(rest), Guess::No) && self.at_line_start => json(rest),
+                '[' if matches!(tag(rest), Guess::No) && self.place.is_line_start() => json(rest),
                 '[' => tag(rest),
-                '{' if self.at_line_start => json(rest),
-                '`' if self.at_line_start => block(rest),
+                '{' if self.place.is_line_start() => json(rest),
+                '`' if self.place.is_line_start() => block(rest),
                 _ => Guess::No,
             };
             match guess {
                 Guess::No => {
-                    self.at_line_start = char == '\n' || self.at_line_start && char.is_whitespace();
+                    self.place.advance(char);
                     at += char.len_utf8();
                 }
                 Guess::Maybe => break,
@@ -110,26 +151,26 @@ impl TextCalls {
         std::mem::take(&mut self.held)
     }
 
-    /// The calls in the text that was held back, and the text around them. `messages` is the conversation before the
-    /// response.
-    pub(super) fn finish(&mut self, messages: &[Message]) -> Vec<Segment> {
+    /// The calls in the text that was held back, and the text around them. `outside` is what the model may quote.
+    pub(super) fn finish(&mut self, outside: &Outside<'_>) -> Vec<Segment> {
         let held = self.stop();
         let mut segments = Vec::new();
         let mut text = String::new();
         let mut at = 0;
-        let mut at_line_start = true;
+        let mut place = self.place.clone();
         while let Some(char) = held[at..].chars().next() {
             let rest = &held[at..];
             let on_line = || self.fenced(rest).or_else(|| self.bare(rest));
-            let found = self.tagged(rest).or_else(|| at_line_start.then(on_line)?);
-            match found.filter(|(_, length)| !is_quoted(&rest[..*length], messages)) {
+            let found = || self.tagged(rest).or_else(|| place.is_line_start().then(on_line)?);
+            let found = place.is_open().then(found).flatten();
+            match found.filter(|(calls, length)| !self.is_quoted(&rest[..*length], calls, outside)) {
                 Some((calls, length)) => {
                     push_text(&mut segments, &mut text);
                     segments.extend(calls);
                     at += length;
                 }
                 None => {
-                    at_line_start = char == '\n' || at_line_start && char.is_whitespace();
+                    place.advance(char);
                     text.push(char);
                     at += char.len_utf8();
                 }
@@ -220,12 +261,17 @@ impl TextCalls {
         Some(vec![Segment::Call { name: name.to_owned(), arguments: Value::Object(arguments) }])
     }
 
-    /// `<function=NAME><parameter=KEY>VALUE</parameter>…`
+    /// `<function=NAME><parameter=KEY>VALUE</parameter>…`, or `<function=NAME>{"KEY": VALUE}`.
     fn xml(&self, text: &str) -> Option<Segment> {
         let (name, mut rest) = text.strip_prefix("<function=")?.split_once('>')?;
         self.tools.iter().find(|tool| tool.name == name)?;
         let mut arguments = Map::new();
-        while let Some((_, parameter)) = rest.split_once("<parameter=") {
+        if rest.trim_start().starts_with('{') {
+            let Value::Object(members) = lenient_json::read(rest)? else { return None };
+            return Some(Segment::Call { name: name.to_owned(), arguments: Value::Object(members) });
+        }
+        while let Some((between, parameter)) = rest.split_once("<parameter=") {
+            between.trim().is_empty().then_some(())?;
             let (key, value) = parameter.split_once('>')?;
             let (value, after) = value.split_once("</parameter>")?;
             let value = value.strip_prefix('\n').unwrap_or(value);
@@ -233,28 +279,35 @@ impl TextCalls {
             arguments.insert(key.trim().to_owned(), Value::String(value.to_owned()));
             rest = after;
         }
+        // Arguments of another form are no call without arguments.
+        rest.trim().is_empty().then_some(())?;
         Some(Segment::Call { name: name.to_owned(), arguments: Value::Object(arguments) })
     }
-}
 
-/// Whether this text is quoted from the conversation. Line numbers and indentation do not count.
-fn is_quoted(text: &str, messages: &[Message]) -> bool {
-    let text = essence(text.trim_start_matches(['`', '\n']).trim_start_matches("json").trim_end_matches('`'));
-    let from_outside = messages.iter().filter(|message| message.role == Role::User);
-    from_outside.flat_map(|message| &message.parts).any(|part| quotes(part, &text))
-}
-
-fn quotes(part: &Part, text: &str) -> bool {
-    match part {
-        Part::Text(own) => essence(own).contains(text),
-        Part::Result { parts, .. } => parts.iter().any(|part| quotes(part, text)),
-        _ => false,
+    /// Whether the text of these calls, or one of them in another form, comes from outside.
+    fn is_quoted(&self, text: &str, calls: &[Segment], outside: &Outside<'_>) -> bool {
+        let text = text.trim_start_matches(['`', '\n']).trim_start_matches("json").trim_end_matches('`');
+        if outside.has_text(text) {
+            return true;
+        }
+        let calls: Vec<_> = calls.iter().filter_map(|call| self.normal(call)).collect();
+        let is_same = |value: &Value| {
+            let found = self.of_value(value, false).unwrap_or_default();
+            found.iter().filter_map(|call| self.normal(call)).any(|call| calls.contains(&call))
+        };
+        // Another form of the same call may have more blanks and members around it.
+        outside.has_json(4 * text.len() + 1024, is_same)
     }
-}
 
-/// A text without whitespace, digits and backslashes.
-fn essence(text: &str) -> String {
-    text.chars().filter(|char| !char.is_whitespace() && !char.is_ascii_digit() && *char != '\\').collect()
+    /// The call with the tool's own names for its arguments.
+    fn normal(&self, call: &Segment) -> Option<(String, Value)> {
+        let Segment::Call { name, arguments } = call else { return None };
+        let mut arguments = arguments.clone();
+        if let Some(tool) = self.tools.iter().find(|tool| tool.name == *name) {
+            resolve_aliases(&mut arguments, &tool.schema);
+        }
+        Some((name.clone(), arguments))
+    }
 }
 
 fn push_text(segments: &mut Vec<Segment>, text: &mut String) {
@@ -324,10 +377,11 @@ fn json(text: &str) -> Guess {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Message, Part};
     use serde_json::json;
 
     fn tools() -> Vec<ToolSpec> {
-        let schema = json!({"properties": {"path": {}}, "required": ["path"]});
+        let schema = json!({"properties": {"path": {}}, "required": ["path"], "additionalProperties": false});
         let tool = |name: &str, schema: &Value| ToolSpec {
             name: name.to_owned(),
             about: String::new(),
@@ -338,13 +392,30 @@ mod tests {
 
     /// What passes at once, and what the end brings; whatever the pieces, it is the same.
     fn found(text: &str, messages: &[Message]) -> (String, Vec<Segment>) {
+        found_with("", text, messages)
+    }
+
+    fn found_with(system: &str, text: &str, messages: &[Message]) -> (String, Vec<Segment>) {
+        let outside = Outside::new(system, messages);
         let mut whole = TextCalls::new(tools());
         let passed = whole.push(text);
-        let result = (passed, whole.finish(messages));
+        let result = (passed, whole.finish(&outside));
         let mut pieces = TextCalls::new(tools());
         let passed: String = text.chars().map(|char| pieces.push(&char.to_string())).collect();
-        assert_eq!((passed, pieces.finish(messages)), result, "{text}");
+        assert_eq!((passed, pieces.finish(&outside)), result, "{text}");
         result
+    }
+
+    /// The text of a response in which there are no calls.
+    fn only_text(passed: String, rest: Vec<Segment>) -> String {
+        let rest: String = rest
+            .into_iter()
+            .map(|segment| match segment {
+                Segment::Text(text) => text,
+                Segment::Call { name, arguments } => panic!("a call of {name} with {arguments}"),
+            })
+            .collect();
+        passed + &rest
     }
 
     fn call(path: &str) -> Segment {
@@ -366,6 +437,8 @@ mod tests {
             r#"{"type": "function", "function": {"name": "read", "arguments": "{\"path\": \"a\"}"}}"#
                 .to_owned(),
             r#"{"tool": "read", "parameters": {"path": "a",}}"#.to_owned(),
+            r#"<function=read>{"path": "a"}</function>"#.to_owned(),
+            "<tool_call><function=read>\n{'path': 'a'}\n</function></tool_call>".to_owned(),
         ] {
             assert_eq!(found(&text, &[]), (String::new(), vec![call("a")]), "{text}");
         }
@@ -389,14 +462,31 @@ mod tests {
             "<tool_call>nothing</tool_call>",
         ] {
             let (passed, rest) = found(text, &[]);
-            let rest: String = rest
-                .into_iter()
-                .map(|segment| match segment {
-                    Segment::Text(text) => text,
-                    Segment::Call { name, .. } => panic!("{name} in {text}"),
-                })
-                .collect();
-            assert_eq!(passed + &rest, text);
+            assert_eq!(only_text(passed, rest), text);
+        }
+    }
+
+    #[test]
+    fn calls_in_code_of_something_else_stay_text() {
+        let json = r#"{"name": "read", "arguments": {"path": "a"}}"#;
+        let tags = format!("<tool_call>{json}</tool_call>");
+        for text in [
+            format!("```text\n{json}\n```\n"),
+            format!("```python\n{json}\n```"),
+            format!("  ~~~\n{json}\n  ~~~\n"),
+            format!("```python\n{tags}\n```\n"),
+            format!("````\n```json\n{json}\n```\n````\n"),
+            format!("```json\n{{\"a\": 1}}\n{json}\n```\n"),
+            format!("Write `{tags}` then.\n"),
+            format!("```text\n{json}"),
+        ] {
+            let (passed, rest) = found(&text, &[]);
+            assert_eq!(only_text(passed, rest), text);
+        }
+        // After the code a call is a call again.
+        for before in ["```python\nprint()\n```\n", "```json\n{\"a\": 1}\n```\n", "```code``` is code\n"] {
+            let (passed, rest) = found(&format!("{before}{json}"), &[]);
+            assert_eq!((passed.as_str(), rest), (before, vec![call("a")]));
         }
     }
 
@@ -411,5 +501,37 @@ mod tests {
             assert!(matches!(&rest[..], [Segment::Text(_)]), "{rest:?}");
         }
         assert!(found(text, &[Message::assistant(file)]).1.contains(&call("a")));
+        let (_, rest) = found_with(file, text, &[]);
+        assert!(matches!(&rest[..], [Segment::Text(_)]), "the project's instructions: {rest:?}");
+    }
+
+    #[test]
+    fn a_quote_in_another_form_is_no_call() {
+        let text = r#"<tool_call>{"name": "read", "arguments": {"path": "a"}}</tool_call>"#;
+        for file in [
+            "{\"arguments\": {\"path\": \"a\"}, \"name\": \"read\"}",
+            "1\t{\n2\t  \"parameters\": {\n3\t    \"path\": \"a\"\n4\t  },\n5\t  \"tool\": \"read\"}\n",
+            "call: {'function': {'arguments': '{\"file_path\": \"a\"}', 'name': 'read'}}",
+            "{\"text\": \"do {\\\"parameters\\\": {\\\"path\\\": \\\"a\\\"}, \\\"name\\\": \\\"read\\\"}\"}",
+        ] {
+            let (passed, rest) = found(text, &[Message::user(file)]);
+            assert_eq!(only_text(passed, rest), text, "{file}");
+        }
+        for file in ["{\"name\": \"read\", \"arguments\": {\"path\": \"b\"}}", "{\"path\": \"a\"}", "read a"]
+        {
+            assert_eq!(found(text, &[Message::user(file)]).1, [call("a")], "{file}");
+        }
+    }
+
+    #[test]
+    fn arguments_of_an_unknown_form_are_no_call() {
+        for text in [
+            "<function=list>path: a</function>",
+            "<function=read>{path</function>",
+            "<function=list>so <parameter=path>a</parameter></function>",
+        ] {
+            let (passed, rest) = found(text, &[]);
+            assert_eq!(only_text(passed, rest), text);
+        }
     }
 }
