@@ -89,12 +89,8 @@ pub(super) async fn run(cx: &TurnContext, model: Arc<dyn Model>, usage: &mut Usa
         if cx.turn.turn().is_cancelled() {
             return Err(Error::Cancelled);
         }
-        if let Some(tool) = repeats.stuck() {
-            say(
-                cx,
-                &format!("\n(The turn ends: the model called `{tool}` three times with the same result.)"),
-            )
-            .await?;
+        if let Some(why) = repeats.stuck() {
+            say(cx, &format!("\n(The turn ends: {why}.)")).await?;
             return Ok(StopReason::MaxTurnRequests);
         }
         if limits.output_tokens.is_some_and(|most| usage.output >= most) {

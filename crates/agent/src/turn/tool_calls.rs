@@ -20,24 +20,23 @@ pub(super) async fn run(cx: &TurnContext, calls: Vec<RequestedCall>, repeats: &m
     let with_key = |call: RequestedCall| (CallKey::new(cx, &call), call);
     let mut calls = calls.into_iter().map(with_key).peekable();
     while let Some((key, first)) = calls.next() {
-        if let Some(result) = key.as_ref().and_then(|key| repeats.known(key, &id(&first))) {
+        if let Some(result) = repeats.known(&key, &id(&first)) {
             report_known(cx, &first, &result).await;
             results.push(result);
             continue;
         }
         let (mut keys, mut group) = (vec![key], vec![first]);
         if is_read_only(cx, &group[0]) {
-            let next_read = |(key, next): &(Option<CallKey>, RequestedCall)| {
-                is_read_only(cx, next) && !key.as_ref().is_some_and(|key| repeats.is_known(key))
-            };
+            let next_read =
+                |(key, next): &(CallKey, RequestedCall)| is_read_only(cx, next) && !repeats.is_known(key);
             while let Some((key, next)) = calls.next_if(next_read) {
                 keys.push(key);
                 group.push(next);
             }
         }
         for (key, (mut result, may_repeat)) in keys.into_iter().zip(run_parallel(cx, group).await) {
-            if let Some(key) = key.filter(|_| !may_repeat) {
-                repeats.record(key, &mut result);
+            if !may_repeat {
+                repeats.record(&key, &mut result);
             }
             results.push(result);
         }
