@@ -35,10 +35,28 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// The text of a file. Some models write the JSON of a file as it is and not as a string.
+    pub(crate) fn file_text(&self, name: &str) -> Result<String, String> {
+        match self.get(name) {
+            Some(value @ (Value::Object(_) | Value::Array(_))) => {
+                serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|error| error.to_string())
+            }
+            _ => self.text(name).map(str::to_owned),
+        }
+    }
+
     pub(crate) fn flag(&self, name: &str) -> Result<bool, String> {
         match self.get(name) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(*flag),
+            Some(Value::Number(number)) if number.as_u64().is_some_and(|number| number < 2) => {
+                Ok(number.as_u64() == Some(1))
+            }
+            // Some models write every argument as a string, and some write Python.
+            Some(Value::String(text)) if ["true", "1"].contains(&&*text.trim().to_lowercase()) => Ok(true),
+            Some(Value::String(text)) if ["false", "0", ""].contains(&&*text.trim().to_lowercase()) => {
+                Ok(false)
+            }
             Some(_) => Err(format!("`{name}` must be true or false")),
         }
     }
@@ -76,5 +94,34 @@ impl<'a> Arguments<'a> {
             }
             Some(_) => Err(wrong()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_flag_has_many_forms() {
+        let flag = |value: Value| Arguments::new(&json!({ "all": value })).unwrap().flag("all");
+        for yes in [json!(true), json!("true"), json!("True"), json!(1), json!("1")] {
+            assert_eq!(flag(yes.clone()), Ok(true), "{yes}");
+        }
+        for no in [json!(false), json!("False"), json!(0), json!(""), json!(null)] {
+            assert_eq!(flag(no.clone()), Ok(false), "{no}");
+        }
+        for wrong in [json!("maybe"), json!(2), json!(-1), json!([true])] {
+            assert!(flag(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn json_may_be_the_text_of_a_file() {
+        let text = |value: Value| Arguments::new(&json!({ "content": value })).unwrap().file_text("content");
+        assert_eq!(text(json!("a")).unwrap(), "a");
+        assert_eq!(text(json!({"a": [1]})).unwrap(), "{\n  \"a\": [\n    1\n  ]\n}\n");
+        assert!(text(json!(1)).is_err() && text(json!(null)).is_err());
     }
 }

@@ -21,6 +21,11 @@ pub(crate) struct Patched {
     pub(crate) inexact: bool,
 }
 
+/// The least bytes of a new text that is recognized within a line.
+const MIN_APPLIED: usize = 4;
+
+const ALREADY_APPLIED: &str = "`new` is in the file already, around `old`: the edit is already applied; if it shall be made once more, give more of the lines around it";
+
 /// Applies all replacements, one after the other, or none.
 pub(crate) fn apply(text: &str, replacements: &[Replacement]) -> Result<Patched, String> {
     let mut patched = Patched { text: text.to_owned(), ..Patched::default() };
@@ -52,24 +57,32 @@ fn one(patched: &mut Patched, replacement: &Replacement) -> Result<(), String> {
     }
     let text = &patched.text;
     let found: Vec<usize> = text.match_indices(&old).map(|(at, _)| at).collect();
-    match found.as_slice() {
-        [] => {}
-        [at] => {
+    // An edit that keeps the old text matches its own result.
+    let open: Vec<usize> = found.iter().copied().filter(|at| !is_applied(text, &old, &new, *at)).collect();
+    match (found.as_slice(), open.as_slice()) {
+        ([], _) => {}
+        (_, []) => return Err(ALREADY_APPLIED.to_owned()),
+        ([_], [at]) => {
             patched.lines.push(line_of(text, *at));
             patched.text = format!("{}{new}{}", &text[..*at], &text[at + old.len()..]);
             return Ok(());
         }
-        [first, ..] if replacement.all => {
+        (_, [first, ..]) if replacement.all => {
             patched.lines.push(line_of(text, *first));
-            patched.text = text.replace(&old, &new);
+            patched.text = replace_at(text, &open, old.len(), &new);
             return Ok(());
         }
-        many => return Err(not_unique(many.iter().map(|at| line_of(text, *at)))),
+        (many, _) => return Err(not_unique(many.iter().map(|at| line_of(text, *at)))),
     }
     for matches in [same_but_ends as LineMatch, same_but_indent] {
         let found = find_lines(text, &old, matches);
         match found.as_slice() {
             [] => {}
+            [(start, end)]
+                if find_lines(text, &new, matches).iter().any(|(from, to)| from <= start && end <= to) =>
+            {
+                return Err(ALREADY_APPLIED.to_owned());
+            }
             [(start, end)] => {
                 let new = reindent(&text[*start..*end], &old, &new);
                 patched.lines.push(line_of(text, *start));
@@ -80,13 +93,42 @@ fn one(patched: &mut Patched, replacement: &Replacement) -> Result<(), String> {
             many => return Err(not_unique(many.iter().map(|(at, _)| line_of(text, *at)))),
         }
     }
-    if !find_lines(text, &new, same_but_ends).is_empty() {
+    let is_within =
+        new.trim().len() >= MIN_APPLIED && text.match_indices(&new).any(|(at, _)| is_whole(text, at, &new));
+    if is_within || !find_lines(text, &new, same_but_indent).is_empty() {
         return Err("`old` is not in the file and `new` is: the edit is already applied".to_owned());
     }
     Err(format!(
         "`old` is not in the file{}; read the file again and give the text exactly",
         nearest(text, &old)
     ))
+}
+
+/// Whether the match of `old` at `at` is a part of `new`, which is in the text already.
+fn is_applied(text: &str, old: &str, new: &str, at: usize) -> bool {
+    new.match_indices(old).any(|(offset, _)| {
+        let start = at.checked_sub(offset);
+        start.is_some_and(|start| text[start..].starts_with(new) && is_whole(text, start, new))
+    })
+}
+
+/// Whether the part of the text at `at` ends where words end.
+fn is_whole(text: &str, at: usize, part: &str) -> bool {
+    let is_word = |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || char == '_');
+    let (before, after) = (text[..at].chars().next_back(), text[at + part.len()..].chars().next());
+    !(is_word(before) && is_word(part.chars().next()))
+        && !(is_word(after) && is_word(part.chars().next_back()))
+}
+
+fn replace_at(text: &str, places: &[usize], length: usize, new: &str) -> String {
+    let mut replaced = String::with_capacity(text.len());
+    let mut end = 0;
+    for at in places {
+        replaced.push_str(&text[end..*at]);
+        replaced.push_str(new);
+        end = at + length;
+    }
+    replaced + &text[end..]
 }
 
 /// Adds text at the end of the file, on a line of its own.
@@ -219,6 +261,40 @@ mod tests {
         assert!(why.contains("like line 1"), "{why}");
         // Inexact matches are not guessed at either.
         assert!(patch("  a\n    a\n", "\ta", "b").unwrap_err().contains("2 times"));
+    }
+
+    #[test]
+    fn an_edit_that_keeps_the_old_text_is_made_once() {
+        for (text, old, new) in [
+            ("a\nc\n", "a", "a\nb"),
+            ("a\nc\n", "c", "b\nc"),
+            ("x = f(1);\n", "f(1)", "g(f(1))"),
+            ("use a;\n\nfn b() {}\n", "use a;\n", "use a;\nuse c;\n"),
+            ("  a \n  c\n", "a\nc", "a\nb\nc"),
+            ("    one();\n    two();\n", "two();", "two();\nthree();"),
+        ] {
+            let once = patch(text, old, new).unwrap();
+            assert_ne!(once, text);
+            let why = patch(&once, old, new).unwrap_err();
+            assert!(why.contains("already applied"), "{once}: {why}");
+        }
+        // A longer word is another word.
+        assert_eq!(patch("foobarbaz", "foo", "foobar").unwrap(), "foobarbarbaz");
+        // The other places are still changed.
+        let all = Replacement { all: true, ..replace("a()", "b(a())") };
+        assert_eq!(apply("b(a()); a();", std::slice::from_ref(&all)).unwrap().text, "b(a()); b(a());");
+        assert!(apply("b(a()); b(a());", &[all]).unwrap_err().contains("already applied"));
+        // More of the lines around it make it a new edit.
+        assert_eq!(patch("a\nb\nc\n", "b\nc", "b\nb\nc").unwrap(), "a\nb\nb\nc\n");
+    }
+
+    #[test]
+    fn an_applied_edit_within_a_line_is_recognized() {
+        let why = patch("let total = count + 1;\n", "count - 1", "count + 1").unwrap_err();
+        assert!(why.contains("already applied"), "{why}");
+        let why = patch("let total = recount + 1;\n", "count - 1", "count + 1").unwrap_err();
+        assert!(!why.contains("already applied"), "{why}");
+        assert!(!patch("abc\n", "xyz", "b").unwrap_err().contains("already applied"));
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::workspace::WorkspacePath;
 
 /// The most lines of one result.
 const MAX_LINES: usize = 200;
+/// The most further lines that are counted.
+const MAX_COUNTED: usize = 10_000;
 /// The longest line, in bytes.
 const MAX_LINE: usize = 300;
 /// How many of the lines are locations for the client.
@@ -77,7 +79,8 @@ struct Match {
 #[derive(Default)]
 struct Matches {
     lines: Vec<Match>,
-    has_more: bool,
+    /// How many more lines match, up to a limit.
+    more: usize,
     /// How many files were searched.
     searched: usize,
     /// How many files the glob left out.
@@ -100,9 +103,9 @@ fn search(base: &Path, matcher: &RegexMatcher, glob: Option<&GlobMatcher>, stop:
     found.searched = files.len();
     for (path, name) in files {
         let sink = Lossy(|line, text| {
-            if found.lines.len() >= MAX_LINES || stop.load(Ordering::Relaxed) {
-                found.has_more = true;
-                return Ok(false);
+            if found.lines.len() >= MAX_LINES {
+                found.more += 1;
+                return Ok(found.more < MAX_COUNTED && !stop.load(Ordering::Relaxed));
             }
             let text = clip_marked(text.trim_end(), MAX_LINE, " [… cut]");
             found.lines.push(Match { path: name.clone(), line, text });
@@ -110,7 +113,7 @@ fn search(base: &Path, matcher: &RegexMatcher, glob: Option<&GlobMatcher>, stop:
         });
         // A file that cannot be read has no matches.
         let _ = searcher.search_path(matcher, &path, sink);
-        if found.has_more || stop.load(Ordering::Relaxed) {
+        if found.more >= MAX_COUNTED || stop.load(Ordering::Relaxed) {
             break;
         }
     }
@@ -134,8 +137,9 @@ fn output(cx: &ToolContext, path: &WorkspacePath, found: Matches) -> Output {
             (searched, _) => format!("no line matches in {searched} files"),
         });
     }
-    if found.has_more {
-        text.push_str("\n(and more; narrow the search)");
+    if found.more > 0 {
+        let least = if found.more < MAX_COUNTED { "" } else { "at least " };
+        text.push_str(&format!("\n(and {least}{} more; narrow the search)", found.more));
     }
     let location = |found: &Match| {
         let file = if path.is_dir() { path.named.join(&found.path) } else { path.named.clone() };

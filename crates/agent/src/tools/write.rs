@@ -6,6 +6,7 @@ use attache_host::policy::{Content, Effect};
 
 use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, text};
 use crate::model::Part;
+use crate::workspace::WorkspacePath;
 
 pub(crate) struct Write;
 
@@ -21,7 +22,7 @@ impl Tool for Write {
 
     async fn prepare(&self, cx: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
         let path = cx.resolve(arguments.text("path")?)?;
-        let new = arguments.text("content")?.to_owned();
+        let new = arguments.file_text("content")?;
         if path.is_dir() {
             return Err(format!("{} is a directory", cx.short(&path)).into());
         }
@@ -30,10 +31,10 @@ impl Tool for Write {
         // is shown.
         let can_read = cx.session.workspace.can_read(&path);
         let old = match can_read {
-            // A binary file has no text to show.
-            true => cx.session.workspace.read_for_edit(&cx.turn, &path).await.ok().flatten(),
+            true => current(cx, &path).await?,
             false => None,
         };
+        let is_new = old.is_none() && !path.real.exists();
         if let Some(refusal) = old.as_ref().and_then(|old| backup::refuse_unseen(cx, &title, &path, old)) {
             return Ok(refusal);
         }
@@ -43,14 +44,14 @@ impl Tool for Write {
         let shown = path.clone();
         let work = move |cx: ToolContext, _| async move {
             let now = match can_read {
-                true => cx.session.workspace.read_for_edit(&cx.turn, &path).await.ok().flatten(),
+                true => current(&cx, &path).await?,
                 false => None,
             };
             if now != old {
                 return Err(backup::changed(&cx, &path));
             }
             backup::write(&cx, &path, &new).await?;
-            let verb = if old.is_some() { "replaced" } else { "created" };
+            let verb = if is_new { "created" } else { "replaced" };
             let text = format!("{verb} {}, {} lines", cx.short(&path), new.lines().count());
             Ok(Output {
                 parts: vec![Part::Text(text)],
@@ -60,4 +61,13 @@ impl Tool for Write {
         };
         Ok(Job::new(title, effects, work).location(&shown, None).content(change))
     }
+}
+
+/// The text of a file that is to be replaced; `None` if there is none. A file that is no text has nothing to show to the
+/// user, and no model has seen what would be lost.
+async fn current(cx: &ToolContext, path: &WorkspacePath) -> Result<Option<String>> {
+    let text = cx.session.workspace.read_for_edit(&cx.turn, path).await;
+    text.map_err(|why| {
+        format!("{} was not replaced: {why}; write to another file, or ask the user", cx.short(path)).into()
+    })
 }

@@ -157,12 +157,9 @@ impl Workspace {
         }
     }
 
-    /// How many lines a file has, if it is read from disk.
+    /// How many lines a file has.
     pub(crate) async fn count_lines(&self, turn: &DetachedTurn, path: &WorkspacePath) -> Option<usize> {
-        if path.inside && turn.turn().read_files().is_some() {
-            return None;
-        }
-        self.read_local(path, None, None).await.ok().map(|text| text.lines().count())
+        self.read(turn, path, None, None).await.ok().map(|text| text.lines().count())
     }
 
     /// Whether the old text of a file may be read without another permission: it is inside, or was
