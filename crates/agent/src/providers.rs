@@ -43,8 +43,8 @@ impl Routes {
             provider.key_vars.clear();
             provider.enabled = true;
         });
-        // A server on this machine can list its models.
-        if self.models.providers().get(id).is_some_and(|provider| provider.is_local()) {
+        // A model server can list its models.
+        if self.models.providers().get(id).is_some_and(|provider| provider.is_self_hosted()) {
             self.models.discover_local().await;
         }
     }

@@ -1,4 +1,4 @@
-//! Model servers on this machine and their models.
+//! Model servers that people run themselves, and their models.
 
 use std::time::Duration;
 
@@ -17,9 +17,17 @@ const MAX_LIST: usize = 4 * 1024 * 1024;
 /// The longest conversation with a local model, because memory is limited.
 const MAX_WINDOW: u64 = 32_768;
 
+/// A model that a server has.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) info: ModelInfo,
+    /// Whether the server has reported the window.
+    pub(super) has_window: bool,
+}
+
 /// Asks all providers in parallel for their models. No key is sent, because another program may
 /// listen on the port.
-pub(super) async fn models(http: &HttpClient, providers: &[Provider], limit: Duration) -> Vec<ModelInfo> {
+pub(super) async fn models(http: &HttpClient, providers: &[Provider], limit: Duration) -> Vec<Found> {
     let asked =
         providers.iter().map(|provider| {
             let (http, provider) = (http.clone(), provider.clone());
@@ -48,7 +56,7 @@ async fn in_parallel<T: Default + Send + 'static>(
     results
 }
 
-async fn of(http: &HttpClient, provider: &Provider) -> Option<Vec<ModelInfo>> {
+async fn of(http: &HttpClient, provider: &Provider) -> Option<Vec<Found>> {
     let root = provider.base_url.trim_end_matches("/v1");
     if provider.api == Api::Ollama {
         return ollama(http, provider, root).await;
@@ -107,17 +115,17 @@ struct Modalities {
 }
 
 impl OpenAiModel {
-    fn info(&self, provider: &Provider, props: &LlamaProps) -> ModelInfo {
+    fn info(&self, provider: &Provider, props: &LlamaProps) -> Found {
         let mut info = catalog::info(&provider.id, &self.id);
         let from_meta = self.meta.as_ref().and_then(|meta| meta.n_ctx);
         let window = self.max_model_len.or(props.default_generation_settings.n_ctx).or(from_meta);
-        set_window(&mut info, window.or(self.context_length));
+        let has_window = set_window(&mut info, window.or(self.context_length));
         info.images = props.modalities.vision.unwrap_or(info.images);
         info.audio = props.modalities.audio.unwrap_or(info.audio);
         // llama.cpp names its models by file.
         let file = self.id.rsplit('/').next().unwrap_or_default();
         info.name = format!("{} ({})", file.trim_end_matches(".gguf"), provider.name);
-        info
+        Found { info, has_window }
     }
 }
 
@@ -130,24 +138,24 @@ struct LmStudioModel {
 }
 
 impl LmStudioModel {
-    fn info(&self, provider: &Provider) -> Option<ModelInfo> {
+    fn info(&self, provider: &Provider) -> Option<Found> {
         if self.r#type.as_deref() == Some("embeddings") {
             return None;
         }
         let mut info = catalog::info(&provider.id, &self.id);
-        set_window(&mut info, self.loaded_context_length.or(self.max_context_length));
+        let has_window = set_window(&mut info, self.loaded_context_length.or(self.max_context_length));
         info.images = self.r#type.as_deref() == Some("vlm");
         info.name = format!("{} ({})", self.id, provider.name);
-        Some(info)
+        Some(Found { info, has_window })
     }
 }
 
-/// A response takes at most a quarter of the window.
-fn set_window(info: &mut ModelInfo, window: Option<u64>) {
-    if let Some(window) = window.filter(|window| *window > 0) {
-        info.window = window;
-        info.max_output = u32::try_from(window / 4).unwrap_or(u32::MAX).clamp(256, 32_000);
-    }
+/// A response takes at most a quarter of the window. Returns whether there is a window.
+pub(super) fn set_window(info: &mut ModelInfo, window: Option<u64>) -> bool {
+    let Some(window) = window.filter(|window| *window > 0) else { return false };
+    info.window = window;
+    info.max_output = u32::try_from(window / 4).unwrap_or(u32::MAX).clamp(256, 32_000);
+    true
 }
 
 #[derive(Deserialize)]
@@ -168,7 +176,7 @@ struct OllamaModel {
     model_info: Map<String, Value>,
 }
 
-async fn ollama(http: &HttpClient, provider: &Provider, root: &str) -> Option<Vec<ModelInfo>> {
+async fn ollama(http: &HttpClient, provider: &Provider, root: &str) -> Option<Vec<Found>> {
     let tags: OllamaTags = ask(http, Request::get(format!("{root}/api/tags"))).await?;
     let details = tags.models.iter().map(|tag| {
         let request = Request::post_json(format!("{root}/api/show"), &json!({ "model": tag.name }));
@@ -180,7 +188,7 @@ async fn ollama(http: &HttpClient, provider: &Provider, root: &str) -> Option<Ve
 }
 
 impl OllamaModel {
-    fn info(&self, provider: &Provider, name: &str) -> Option<ModelInfo> {
+    fn info(&self, provider: &Provider, name: &str) -> Option<Found> {
         // Older servers do not report capabilities; then they are tried.
         let has = |word: &str| self.capabilities.as_ref().map(|list| list.iter().any(|known| known == word));
         if has("completion") == Some(false) {
@@ -188,7 +196,7 @@ impl OllamaModel {
         }
         let mut info = catalog::info(&provider.id, name);
         let mut lengths = self.model_info.iter().filter(|(key, _)| key.ends_with(".context_length"));
-        set_window(
+        let has_window = set_window(
             &mut info,
             lengths.find_map(|(_, length)| length.as_u64()).map(|length| length.min(MAX_WINDOW)),
         );
@@ -196,7 +204,7 @@ impl OllamaModel {
         info.thinking = has("thinking").unwrap_or(false);
         info.tools = has("tools").unwrap_or(true);
         info.name = format!("{name} ({})", provider.name);
-        Some(info)
+        Some(Found { info, has_window })
     }
 }
 

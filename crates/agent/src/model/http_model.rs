@@ -26,8 +26,10 @@ pub struct Timeouts {
     pub retries: u32,
     /// The pause before the first retry; it doubles each time.
     pub pause: Duration,
-    /// For model servers on this machine to list their models.
+    /// For model servers to list their models when the agent starts.
     pub discovery: Duration,
+    /// For the server of the model in use to report the model's window, if it did not answer before.
+    pub lookup: Duration,
 }
 
 impl Timeouts {
@@ -46,6 +48,7 @@ impl Default for Timeouts {
             retries: 4,
             pause: Duration::from_secs(1),
             discovery: Duration::from_millis(700),
+            lookup: Duration::from_secs(5),
         }
     }
 }
@@ -231,7 +234,7 @@ impl Exchange {
             _ if error.kind() == HttpErrorKind::Invalid => {
                 ModelError::new(ErrorKind::Other, error.to_string())
             }
-            _ if error.is_connect() && self.provider.is_local() => {
+            _ if error.is_connect() && self.provider.is_self_hosted() => {
                 ModelError::new(ErrorKind::Network, format!("{error}; is {} running?", self.provider.name))
             }
             error => ModelError::network(error.to_string()),

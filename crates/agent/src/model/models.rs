@@ -1,5 +1,6 @@
 //! The models on offer, and how a name becomes a model.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use super::http_model::{HttpModel, Timeouts};
 use super::provider::{Provider, Providers};
 use super::script::Scripted;
 use super::settings::Settings;
-use super::{Api, Model, ModelInfo, catalog, discovery};
+use super::{Model, ModelInfo, catalog, discovery};
 use attache_http::client::HttpClient;
 use parking_lot::RwLock;
 
@@ -17,8 +18,12 @@ pub struct Models(Arc<Inner>);
 
 struct Inner {
     providers: Providers,
-    /// Models of servers on this machine.
-    discovered: RwLock<Vec<ModelInfo>>,
+    /// Models of servers that people run themselves.
+    discovered: RwLock<Vec<discovery::Found>>,
+    /// Models whose servers answered without a window.
+    unknown_windows: RwLock<HashSet<String>>,
+    /// Whether servers are asked for their models.
+    discover: bool,
     configured: Option<String>,
     http: HttpClient,
     timeouts: Timeouts,
@@ -34,13 +39,15 @@ impl Models {
         Ok(Models(Arc::new(Inner {
             providers: Providers::new(settings.providers.clone()),
             discovered: RwLock::default(),
+            unknown_windows: RwLock::default(),
+            discover: settings.discover,
             configured: settings.model.clone(),
             http,
             timeouts: settings.timeouts,
         })))
     }
 
-    /// With these settings and the models of servers on this machine. Takes less than a second.
+    /// With these settings and the models of servers that people run themselves. Takes less than a second.
     pub async fn discover(settings: &Settings) -> Result<Self, String> {
         let models = Models::new(settings)?;
         if settings.discover {
@@ -49,18 +56,45 @@ impl Models {
         Ok(models)
     }
 
-    /// Asks the servers on this machine for their models.
+    /// Asks the servers that people run themselves for their models.
     pub async fn discover_local(&self) {
-        let asked: Vec<Provider> = self
-            .0
-            .providers
-            .all()
-            .into_iter()
-            .filter(|provider| provider.is_ready() && provider.key_vars.is_empty() && provider.is_local())
-            .filter(|provider| matches!(provider.api, Api::Chat | Api::Ollama))
-            .collect();
+        let all = self.0.providers.all();
+        let asked: Vec<Provider> = all.into_iter().filter(Provider::lists_models).collect();
         let found = discovery::models(&self.0.http, &asked, self.0.timeouts.discovery).await;
         *self.0.discovered.write() = found;
+    }
+
+    /// Asks the server of a model for the model's window, if the window is not known yet: a busy server may have missed
+    /// the first question. Returns the model with its window.
+    pub(crate) async fn look_up(&self, info: &ModelInfo) -> Option<Arc<dyn Model>> {
+        let provider = self.0.providers.get(&info.provider)?;
+        // Ollama's models have a tag that users omit.
+        let is_it = |id: &str| id == info.id || id.strip_suffix(":latest") == Some(&info.id);
+        let is_known = |found: &discovery::Found| {
+            found.has_window && found.info.provider == info.provider && is_it(&found.info.id)
+        };
+        if !self.0.discover
+            || !provider.lists_models()
+            || provider.sampling_of(info).window.is_some()
+            || self.0.discovered.read().iter().any(is_known)
+            || self.0.unknown_windows.read().contains(&info.spec())
+        {
+            return None;
+        }
+        let found = discovery::models(&self.0.http, &[provider], self.0.timeouts.lookup).await;
+        let has_window = found.iter().any(is_known);
+        if !found.is_empty() {
+            if !has_window {
+                self.0.unknown_windows.write().insert(info.spec());
+            }
+            let mut discovered = self.0.discovered.write();
+            discovered.retain(|known| known.info.provider != info.provider);
+            discovered.extend(found);
+        }
+        if has_window {
+            return self.open(&info.spec()).ok();
+        }
+        None
     }
 
     pub(crate) fn http(&self) -> &HttpClient {
@@ -74,7 +108,8 @@ impl Models {
 
     /// The models to choose from: those of providers with a key, and discovered ones.
     pub fn list(&self) -> Vec<ModelInfo> {
-        let discovered = self.0.discovered.read().clone();
+        let discovered: Vec<ModelInfo> =
+            self.0.discovered.read().iter().map(|found| found.info.clone()).collect();
         let ready = self.0.providers.all().into_iter().filter(Provider::is_ready);
         ready
             .flat_map(|provider| {
@@ -107,7 +142,12 @@ impl Models {
             return Err(unknown(spec));
         };
         let sampling = provider.sampling_of(&info);
-        info.window = sampling.window.unwrap_or(info.window);
+        match sampling.window {
+            // A response must fit into the window too.
+            Some(window) if provider.is_self_hosted() => drop(discovery::set_window(&mut info, Some(window))),
+            window => info.window = window.unwrap_or(info.window),
+        }
+        let sampling = provider.sampling_of(&info);
         info.max_output = sampling.max_tokens.unwrap_or(info.max_output);
         info.price = sampling.price.apply(info.price);
         info.prompt = provider.prompt_of(&info.id);

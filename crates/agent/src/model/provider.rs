@@ -110,7 +110,10 @@ impl PriceSettings {
     }
 }
 
-/// The temperature of models on this machine: with their usual ones they write broken tool calls.
+/// Providers that people run themselves, on this machine or another.
+const SELF_HOSTED: [&str; 4] = ["ollama", "lmstudio", "llamacpp", "vllm"];
+
+/// The temperature of models that people run themselves: with their usual ones they write broken tool calls.
 const LOCAL_TEMPERATURE: f64 = 0.2;
 
 impl Sampling {
@@ -172,19 +175,20 @@ impl Provider {
         }
     }
 
-    /// How a model answers: its own settings, then those of the provider, then the defaults for models on this machine.
+    /// How a model answers: its own settings, then those of the provider, then the defaults for models that
+    /// people run themselves.
     pub(super) fn sampling_of(&self, info: &ModelInfo) -> Sampling {
         let own = self.model_sampling.get(&info.id).copied().unwrap_or_default();
-        let is_local = self.is_local();
+        let is_self_hosted = self.is_self_hosted();
         Sampling {
             temperature: own
                 .temperature
                 .or(self.sampling.temperature)
-                .or_else(|| is_local.then_some(LOCAL_TEMPERATURE)),
+                .or_else(|| is_self_hosted.then_some(LOCAL_TEMPERATURE)),
             max_tokens: own
                 .max_tokens
                 .or(self.sampling.max_tokens)
-                .or_else(|| is_local.then_some(info.max_output)),
+                .or_else(|| is_self_hosted.then_some(info.max_output)),
             window: own.window.or(self.sampling.window),
             price: own.price.or(self.sampling.price),
         }
@@ -209,6 +213,20 @@ impl Provider {
             None => authority.split(':').next().unwrap_or_default(),
         };
         is_loopback(host)
+    }
+
+    /// Whether people run it themselves: a server on this machine, or one of the known model servers elsewhere that needs no
+    /// key.
+    pub fn is_self_hosted(&self) -> bool {
+        self.is_local() || self.key_vars.is_empty() && SELF_HOSTED.contains(&self.id.as_str())
+    }
+
+    /// Whether it can be asked for its models and their windows.
+    pub(super) fn lists_models(&self) -> bool {
+        self.is_ready()
+            && self.key_vars.is_empty()
+            && self.is_self_hosted()
+            && matches!(self.api, Api::Chat | Api::Ollama)
     }
 
     /// Masks this provider's secrets in a text.

@@ -133,6 +133,18 @@ impl SessionState {
         self.conversation().model.clone()
     }
 
+    /// Asks the model's server for the window, if it is not known yet.
+    pub(crate) async fn complete_model(&self) {
+        let Some(model) = self.model() else { return };
+        if let Some(complete) = self.agent.models.look_up(model.info()).await {
+            let mut conversation = self.conversation();
+            // The user may have chosen another model in the meantime.
+            if conversation.model.as_ref().is_some_and(|now| Arc::ptr_eq(now, &model)) {
+                conversation.model = Some(complete);
+            }
+        }
+    }
+
     /// The most bytes of a tool's result: a quarter of the model's window, at four bytes per token.
     pub(crate) fn result_limit(&self) -> usize {
         let window = self.model().map_or(u64::MAX, |model| model.info().window);

@@ -126,6 +126,7 @@ async fn answer(
             prompt::replace_text(&mut parts, task);
         }
     }
+    cx.turn.turn().until_cancelled(session.complete_model()).await?;
     let Some(model) = session.model() else {
         return Err(no_model::error(session));
     };

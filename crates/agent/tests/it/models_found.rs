@@ -1,12 +1,18 @@
 //! Servers on this machine, and the names of models.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use attache_agent::model::{Api, Key, Models};
+use attache::client::Client;
+use attache_agent::model::{Api, Key, Models, Settings};
+use attache_agent::{Options, Sandbox, TrustSource};
+use attache_http::client::HttpClient;
 use serde_json::{Value, json};
 
 use crate::models::settings;
 use crate::models_server::{Seen, Server, Step, whole};
+use crate::rig::{Project, allow, connect};
+use crate::sloppy;
 
 /// A server that answers these paths with JSON and everything else with 404.
 async fn listing(paths: Vec<(&'static str, Value)>) -> Server {
@@ -77,6 +83,77 @@ async fn servers_on_this_machine_say_what_they_have() {
         assert!(models.open(spec).is_ok(), "{spec}");
     }
     assert_eq!(models.open("ollama/qwen3").unwrap().info().id, "qwen3:latest");
+}
+
+#[tokio::test]
+async fn a_server_that_missed_the_first_question_is_asked_again() {
+    let questions = AtomicUsize::new(0);
+    let llama = Server::answering(move |seen: &Seen| match seen.path() {
+        "/v1/models" => whole(200, "", &json!({"data": [{"id": "m", "owned_by": "llamacpp"}]}).to_string()),
+        // The first question gets no answer.
+        "/props" if questions.fetch_add(1, Ordering::Relaxed) == 0 => vec![Step::Hold],
+        "/props" => whole(200, "", &json!({"default_generation_settings": {"n_ctx": 8192}}).to_string()),
+        _ => sloppy::encoded(Api::Chat, &sloppy::text("Hi.")),
+    })
+    .await;
+    let mut settings = settings(Api::Chat, "https://nowhere.test");
+    settings.discover = true;
+    settings.timeouts.discovery = Duration::from_millis(100);
+    settings.timeouts.lookup = Duration::from_secs(60);
+    for id in ["ollama", "lmstudio", "vllm"] {
+        settings.provider(id).enabled = false;
+    }
+    settings.provider("llamacpp").base_url = format!("{}/v1", llama.url);
+    let options = Options {
+        model: Some("llamacpp/m".to_owned()),
+        models: settings,
+        trust: TrustSource::All,
+        sandbox: Sandbox::Off,
+        ..Options::default()
+    };
+    let project = Project::new();
+    let mut session = connect(Client::new(), options).await.new_session(project.path()).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(allow(&mut session, "hello").await.text, "Hi.");
+    }
+    let context = allow(&mut session, "/context").await.text;
+    assert!(context.contains("of 8,192 tokens"), "{context}");
+    let asked = llama.seen();
+    let chats: Vec<_> = asked.iter().filter(|seen| seen.path() == "/v1/chat/completions").collect();
+    assert_eq!(chats.len(), 2);
+    for chat in chats {
+        assert_eq!(chat.body["max_tokens"], 2048, "{}", chat.body);
+        assert_eq!(chat.body["tools"].as_array().unwrap().len(), 6, "the small set of tools");
+    }
+    let props = asked.iter().filter(|seen| seen.path() == "/props").count();
+    assert_eq!(props, 2, "what is known is not asked again");
+}
+
+#[test]
+fn a_model_server_on_another_machine_is_one_too() {
+    let mut settings = Settings::from_vars(|name| {
+        let url = match name {
+            "LLAMACPP_BASE_URL" => "http://192.0.2.7:8080/v1",
+            "OLLAMA_HOST" => "http://models.example:11434",
+            _ => return None,
+        };
+        Some(url.to_owned())
+    });
+    for (id, is_self_hosted) in [("llamacpp", true), ("ollama", true), ("openai", false), ("mine", false)] {
+        let provider = settings.provider(id);
+        if id == "mine" {
+            provider.base_url = "https://models.example/v1".to_owned();
+        }
+        assert_eq!((provider.is_self_hosted(), provider.is_local()), (is_self_hosted, false), "{id}");
+    }
+    // One with a key is a service of somebody else.
+    settings.apply("llamacpp", "key_env", "KEY", |_| Some("k".to_owned())).unwrap();
+    assert!(!settings.provider("llamacpp").is_self_hosted());
+    // A window from the settings leaves room for the response.
+    settings.apply("ollama", "window", "8192", |_| None).unwrap();
+    settings.http = Some(HttpClient::new(None).unwrap());
+    let model = Models::new(&settings).unwrap().open("ollama/qwen3").unwrap();
+    assert_eq!((model.info().window, model.info().max_output), (8192, 2048));
 }
 
 #[tokio::test]
