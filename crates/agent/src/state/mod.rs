@@ -11,4 +11,4 @@ mod session;
 pub(crate) use agent::AgentState;
 pub(crate) use choices::Choices;
 pub(crate) use notify::ModelChangeNotifier;
-pub(crate) use session::SessionState;
+pub(crate) use session::{MAX_RESULT, MIN_RESULTS, SessionState};

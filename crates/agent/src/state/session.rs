@@ -23,9 +23,9 @@ use crate::store::{Entry, Log, Store};
 use crate::text::clip_marked;
 use crate::workspace::Workspace;
 
-/// The least and the most bytes of a tool's result that the model gets.
-const MIN_RESULT: usize = 1 << 10;
-const MAX_RESULT: usize = 64 << 10;
+/// The least bytes of the results of a response, and the most bytes of one of them.
+pub(crate) const MIN_RESULTS: usize = 1 << 10;
+pub(crate) const MAX_RESULT: usize = 64 << 10;
 
 /// The most bytes of the listing for models with a small window.
 const MAX_LISTING: usize = 400;
@@ -145,10 +145,15 @@ impl SessionState {
         }
     }
 
-    /// The most bytes of a tool's result: a quarter of the model's window, at four bytes per token.
-    pub(crate) fn result_limit(&self) -> usize {
+    /// The most bytes of all results of a response: a quarter of the model's window, at four bytes per token.
+    pub(crate) fn results_limit(&self) -> usize {
         let window = self.model().map_or(u64::MAX, |model| model.info().window);
-        usize::try_from(window).unwrap_or(usize::MAX).clamp(MIN_RESULT, MAX_RESULT)
+        usize::try_from(window).unwrap_or(usize::MAX).max(MIN_RESULTS)
+    }
+
+    /// The most bytes of a single result.
+    pub(crate) fn result_limit(&self) -> usize {
+        self.results_limit().min(MAX_RESULT)
     }
 
     /// The instructions, at most about a quarter of the model's window.

@@ -39,7 +39,7 @@ pub(super) fn refuse_unseen(cx: &ToolContext, title: &str, path: &WorkspacePath,
     let effects = vec![Effect::Read(path.for_policy())];
     let shown = path.clone();
     let work = move |cx: ToolContext, _| async move {
-        let (text, more) = numbered(&now, 1, u32::MAX, cx.session.result_limit());
+        let (text, more) = numbered(&now, 1, u32::MAX, cx.result_limit);
         cx.session.workspace.mark_seen(&path, more.is_none().then_some(now.as_str()));
         let more =
             more.map(|line| format!("(there is more; read on with line={line})\n")).unwrap_or_default();

@@ -31,7 +31,8 @@ impl Tool for List {
                 return Err(missing::error(&cx, &path).await);
             }
             let entries = blocking::run(move || list(&path)).await?;
-            Ok(Output::visible(limited_lines(&entries, MAX_ENTRIES, "(empty)", "use `glob`")))
+            let hint = if cx.offers_all_tools() { "use `glob`" } else { "use `search`" };
+            Ok(Output::visible(limited_lines(&entries, MAX_ENTRIES, "(empty)", hint)))
         };
         Ok(Job::new(title, effects, work).location(&shown, None))
     }

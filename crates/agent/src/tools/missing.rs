@@ -17,7 +17,10 @@ pub(super) async fn error(cx: &ToolContext, path: &WorkspacePath) -> ToolError {
     let find = move |stop: &AtomicBool| nearest(&root, &wanted, stop);
     match blocking::run_until_dropped(find).await {
         Ok(Some(near)) => format!("no such file: {name}; did you mean {near}?").into(),
-        _ => format!("no such file: {name}; find files with `glob` or `list`").into(),
+        _ if cx.offers_all_tools() => {
+            format!("no such file: {name}; find files with `glob` or `list`").into()
+        }
+        _ => format!("no such file: {name}; find files with `list`").into(),
     }
 }
 

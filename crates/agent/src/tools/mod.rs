@@ -142,6 +142,8 @@ pub(crate) struct ToolContext {
     pub(crate) turn: DetachedTurn,
     /// More variables for commands.
     pub(crate) command_env: Arc<[(String, String)]>,
+    /// The most bytes of the result of one call.
+    pub(crate) result_limit: usize,
 }
 
 impl ToolContext {
@@ -151,6 +153,11 @@ impl ToolContext {
 
     pub(crate) fn short(&self, path: &WorkspacePath) -> String {
         self.session.workspace.short(&path.named)
+    }
+
+    /// Whether the model is offered all tools, so that a hint may name them.
+    pub(crate) fn offers_all_tools(&self) -> bool {
+        !self.session.model().is_some_and(|model| model.info().has_small_window())
     }
 }
 
@@ -401,8 +408,12 @@ impl Toolbox {
 /// Tools that models with a small window are not offered: `run` can do the same, or they need room.
 const LEFT_OUT_IF_SMALL: [&str; 6] = ["glob", "fetch", "move", "delete", "plan", "task"];
 
-/// Leaves out arguments of our own tools that small models rarely need. They work if a model knows them.
+/// Leaves out arguments of our own tools that small models rarely need, and names of tools that they are not offered. The
+/// arguments work if a model knows them.
 fn shorten(spec: &mut ToolSpec) {
+    if let Some(at) = spec.about.find(" To find files by name use `glob`.") {
+        spec.about.truncate(at);
+    }
     let names: &[&str] = match spec.name.as_str() {
         "run" => &["cwd", "background", "outside_sandbox"],
         _ => return,

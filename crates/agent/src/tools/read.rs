@@ -64,7 +64,7 @@ async fn read(cx: &ToolContext, path: &WorkspacePath, line: Option<u32>, limit: 
         Err(_) if !path.real.exists() => return Err(missing::error(cx, path).await),
         read => read?,
     };
-    let (shown, more) = numbered(&read, first, limit, cx.session.result_limit());
+    let (shown, more) = numbered(&read, first, limit, cx.result_limit);
     cx.session.workspace.mark_seen(path, (first == 1 && more.is_none()).then_some(read.as_str()));
     let total = match more {
         None => Some(first as usize - 1 + read.lines().count()),

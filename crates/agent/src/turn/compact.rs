@@ -3,18 +3,18 @@
 use attache::wire::v1::{CompactionStatus, CompactionUpdate, NoticeSeverity, SessionUpdate};
 use attache::{Error, Patch, Result, StopReason, code};
 
-use super::{TurnContext, say, steps};
+use super::{TurnContext, say, steps, system_prompt};
 use crate::model::{
-    Message, Model, ModelInfo, Part, Request, Response, Role, Thinking, Usage, estimate_tokens,
+    Message, Model, ModelInfo, Part, Request, Response, Role, Thinking, ToolSpec, Usage, estimate_tokens,
 };
-use crate::state::SessionState;
+use crate::state::{MIN_RESULTS, SessionState};
 use crate::store::Entry;
 use crate::text::head_and_tail;
 
 const TASK: &str = "You summarize a conversation between a user and a coding agent, so that the agent can continue without the \
 conversation itself. Write down, in this order: what the user wants, in the user's own words where they matter; decisions and \
 constraints; what has been done, with file names and the names in them; what was found out; what is left to do and what the \
-next step is. Leave out what is settled and no longer needed. Write plain text, at most 800 words, and nothing else.";
+next step is. Leave out what is settled and no longer needed. Write plain text and nothing else";
 
 /// The most bytes of one part that the summarizing model sees.
 const MAX_PART: usize = 4 << 10;
@@ -22,17 +22,46 @@ const MAX_PART: usize = 4 << 10;
 /// The most bytes of the user's own words.
 const MAX_WORDS: usize = 16 << 10;
 
-/// Whether the window is as full as it may be: by the provider's last count and the messages since
-/// then, or by an estimate of four bytes per token if the provider does not count.
-pub(super) fn is_due(session: &SessionState, info: &ModelInfo) -> bool {
+/// Whether the window is as full as it may be.
+pub(super) fn is_due(cx: &TurnContext, info: &ModelInfo) -> bool {
+    // A single message cannot be shortened.
+    cx.session.conversation().messages.len() > 2 && used(cx, info) > limit(cx, info)
+}
+
+/// The tokens at which the conversation is summarized: the configured share of the window, or less if a response needs
+/// the room.
+pub(super) fn limit(cx: &TurnContext, info: &ModelInfo) -> u64 {
+    let share = info.window * u64::from(cx.session.agent.options.limits.compact_at) / 100;
+    share.min(info.window - u64::from(info.max_output).min(info.window / 2))
+}
+
+/// The tokens in the window: by the provider's last count and the messages since then, or by an estimate of four bytes
+/// per token if that is more, because some servers do not count.
+fn used(cx: &TurnContext, info: &ModelInfo) -> u64 {
+    let session = &cx.session;
+    // It cannot be shortened, so it must not be the only reason for a summary.
+    let fixed = fixed_size(cx, info).min(usize::try_from(info.window * 2).unwrap_or(usize::MAX));
     let conversation = session.conversation();
     let messages = &conversation.messages;
-    let total: usize = messages.iter().map(Message::size).sum();
+    let total = fixed + messages.iter().map(Message::size).sum::<usize>();
     let added: usize =
         messages.iter().rev().take_while(|message| message.role == Role::User).map(Message::size).sum();
-    let used = (conversation.used + estimate_tokens(added)).max(estimate_tokens(total));
-    // A single message cannot be shortened.
-    messages.len() > 2 && used > info.window / 100 * u64::from(session.agent.options.limits.compact_at)
+    (conversation.used + estimate_tokens(added)).max(estimate_tokens(total))
+}
+
+/// The bytes of a request besides its messages.
+fn fixed_size(cx: &TurnContext, info: &ModelInfo) -> usize {
+    let mode = cx.session.conversation().mode;
+    let tools = cx.tools.specs(mode, Some(info));
+    system_prompt::text(&cx.session, mode, Some(info)).len() + tools.iter().map(ToolSpec::size).sum::<usize>()
+}
+
+/// The most bytes of the results of a response: a quarter of the window, and no more than there is room for. Otherwise
+/// they would be summarized before the model has seen them.
+pub(super) fn room(cx: &TurnContext, info: &ModelInfo) -> usize {
+    let tokens = usize::try_from(limit(cx, info).saturating_sub(used(cx, info))).unwrap_or(usize::MAX);
+    // Results have more tokens than other texts: numbers and marks.
+    tokens.saturating_mul(3).clamp(MIN_RESULTS, cx.session.results_limit())
 }
 
 /// The error of a turn that compacts again and again without a new call.
@@ -106,7 +135,7 @@ async fn summarize(cx: &TurnContext, model: &dyn Model, focus: &str, usage: &mut
         text.push_str(&format!("\n\nAbove all, keep: {focus}"));
     }
     let request = Request {
-        system: TASK.to_owned(),
+        system: format!("{TASK}, at most {} words.", max_words(model.info())),
         messages: vec![Message::user(text)],
         thinking: Thinking::Off,
         ..Request::default()
@@ -122,8 +151,18 @@ async fn summarize(cx: &TurnContext, model: &dyn Model, focus: &str, usage: &mut
     steps::count(cx, model, &response, usage).await?;
     match response.message().text().trim() {
         "" => Err(failed("the model returned nothing; start a new session")),
-        summary => Ok(summary.to_owned()),
+        summary => Ok(head_and_tail(summary, max_summary(model.info()))),
     }
+}
+
+/// The most bytes of a summary: an eighth of the window.
+fn max_summary(info: &ModelInfo) -> usize {
+    usize::try_from(info.window / 2).unwrap_or(usize::MAX).max(MIN_RESULTS)
+}
+
+/// The most words of a summary. A word has six bytes on average.
+fn max_words(info: &ModelInfo) -> usize {
+    (max_summary(info) / 6).min(800)
 }
 
 /// The end of the conversation as plain text, as much as fits into half of the window.

@@ -2,7 +2,7 @@
 
 use attache::{Result, StopReason};
 
-use super::{TurnContext, say, steps};
+use super::{TurnContext, compact, say, steps};
 use crate::model::{ModelInfo, Part, Request, Role, Usage, estimate_tokens};
 
 /// Sends the report. The model is not asked.
@@ -15,7 +15,7 @@ pub(super) async fn by_command(cx: &TurnContext) -> Result<StopReason> {
         let conversation = cx.session.conversation();
         (conversation.used, conversation.last_usage, conversation.total_usage, conversation.cost)
     };
-    let mut text = sizes.table(model.info(), used, cx.session.agent.options.limits.compact_at);
+    let mut text = sizes.table(model.info(), used, compact::limit(cx, model.info()));
     text.push_str(&usage_lines(&last, &total, cost));
     say(cx, &text).await
 }
@@ -53,7 +53,7 @@ impl Sizes {
         sizes
     }
 
-    fn table(&self, info: &ModelInfo, counted: u64, compact_at: u8) -> String {
+    fn table(&self, info: &ModelInfo, counted: u64, limit: u64) -> String {
         let rows = [
             ("system prompt".to_owned(), self.system),
             ("instructions".to_owned(), self.instructions),
@@ -80,8 +80,9 @@ impl Sizes {
         }
         let free = info.window.saturating_sub(used);
         text.push_str(&format!(
-            "| free | {} |\n\nThe conversation is summarized at {compact_at} %.\n",
-            grouped(free)
+            "| free | {} |\n\nThe conversation is summarized at {} %.\n",
+            grouped(free),
+            limit * 100 / info.window.max(1)
         ));
         text
     }

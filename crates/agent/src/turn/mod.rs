@@ -69,7 +69,12 @@ pub(crate) async fn run(
     prompt::check(session, &prompt)?;
     log_prompt(session, &prompt)?;
     title::generate(session, &prompt).await?;
-    let cx = ToolContext { session: session.clone(), turn: turn.detach(), command_env: [].into() };
+    let cx = ToolContext {
+        session: session.clone(),
+        turn: turn.detach(),
+        command_env: [].into(),
+        result_limit: session.result_limit(),
+    };
     let mut usage = Usage::default();
     let span = tracing::info_span!("turn", session = session.id());
     let outcome = answer(cx, prompt, tools, &mut usage).instrument(span).await;

@@ -102,8 +102,8 @@ impl Repeats {
     /// Records the result of a call that was run.
     pub(super) fn record(&mut self, call: &CallKey, result: &mut Part) {
         let Part::Result { parts, failed, .. } = result else { return };
-        let is_new =
-            !self.before_compaction.contains(&call.key) & self.since_compaction.insert(call.key.clone());
+        let is_first = self.since_compaction.insert(call.key.clone());
+        let is_new = is_first && !self.before_compaction.contains(&call.key);
         if call.has_changed_something(*failed) {
             self.earlier.retain(|key, _| *key == call.key);
             if is_new {

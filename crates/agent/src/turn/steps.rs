@@ -35,7 +35,7 @@ pub(super) async fn run(cx: &TurnContext, model: Arc<dyn Model>, usage: &mut Usa
         if model.info().has_small_window() {
             cx.session.prepare_listing().await;
         }
-        if compact::is_due(&cx.session, model.info()) {
+        if compact::is_due(cx, model.info()) {
             if repeats.compacted() || step == 0 {
                 idle_compactions = 0;
             } else {
@@ -82,7 +82,7 @@ pub(super) async fn run(cx: &TurnContext, model: Arc<dyn Model>, usage: &mut Usa
             return if cx.turn.turn().is_cancelled() { Err(Error::Cancelled) } else { Ok(stop) };
         }
         let edits = diagnostics.edits(cx, &calls);
-        let mut results = tool_calls::run(cx, calls, &mut repeats).await;
+        let mut results = tool_calls::run(cx, calls, &mut repeats, compact::room(cx, model.info())).await;
         results.extend(diagnostics.run(cx, &edits, &results).await?);
         *usage += std::mem::take(&mut cx.session.conversation().task_usage);
         cx.session.add_message(Message::from_user(results))?;

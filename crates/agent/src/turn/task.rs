@@ -152,7 +152,7 @@ async fn answer(tool: &ToolContext, progress: &Progress, prompt: String) -> tool
         lines.drain(..lines.len().saturating_sub(MAX_LINES));
         progress.show(vec![lines.join("  \n").into()]).await;
         messages.push(message);
-        let mut results = tool_calls::run(&cx, calls, &mut repeats).await;
+        let mut results = tool_calls::run(&cx, calls, &mut repeats, cx.session.results_limit()).await;
         is_last = step + 1 == MAX_STEPS || repeats.stuck().is_some() || is_full(&messages, model.info());
         if is_last {
             results.push(Part::Text(LAST_CALL.to_owned()));

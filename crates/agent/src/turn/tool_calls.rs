@@ -11,11 +11,23 @@ use super::model_stream::RequestedCall;
 use super::repeats::{CallKey, Repeats};
 use super::{TurnContext, call, hooks};
 use crate::model::{Part, text_of};
+use crate::state::MAX_RESULT;
 use crate::text::head_and_tail;
 use crate::tools::{Output, Result, ToolError};
 
-/// Runs the calls and returns one result for each, in order.
-pub(super) async fn run(cx: &TurnContext, calls: Vec<RequestedCall>, repeats: &mut Repeats) -> Vec<Part> {
+/// The least bytes of a result of one of many calls.
+const MIN_RESULT: usize = 256;
+
+/// Runs the calls and returns one result for each, in order. `limit` is for the bytes of all results together.
+pub(super) async fn run(
+    cx: &TurnContext,
+    calls: Vec<RequestedCall>,
+    repeats: &mut Repeats,
+    limit: usize,
+) -> Vec<Part> {
+    let mut cx = cx.clone();
+    cx.tool.result_limit = (limit / calls.len().max(1)).clamp(MIN_RESULT, MAX_RESULT);
+    let cx = &cx;
     let mut results = Vec::with_capacity(calls.len());
     let with_key = |call: RequestedCall| (CallKey::new(cx, &call), call);
     let mut calls = calls.into_iter().map(with_key).peekable();
@@ -131,7 +143,7 @@ async fn hooked(cx: &TurnContext, requested: RequestedCall) -> Result<Output> {
 
 /// The output with texts that leave room in the model's window.
 fn shortened(cx: &TurnContext, mut output: Output) -> Output {
-    let limit = cx.session.result_limit();
+    let limit = cx.result_limit;
     for part in &mut output.parts {
         if let Part::Text(text) = part {
             *text = head_and_tail(text, limit + limit / 8);

@@ -30,6 +30,7 @@ mod servers_hostile;
 mod skills;
 mod slice;
 mod sloppy;
+mod small_windows;
 mod subtasks;
 mod suggestions;
 mod tasks;

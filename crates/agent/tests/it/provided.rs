@@ -47,6 +47,22 @@ say done
 }
 
 #[tokio::test]
+async fn lines_of_a_file_of_the_client_are_counted() {
+    let project = Project::new();
+    project.write("a.txt", "on disk\n");
+    let client = Client::new().read_files(|_: RequestContext, request: ReadTextFileRequest| {
+        let (first, most) = (request.line.unwrap_or(1) as usize, request.limit.unwrap_or(u32::MAX) as usize);
+        let lines = (1..=3000).map(|number| format!("{number}\n")).skip(first - 1).take(most);
+        let text = lines.collect::<String>();
+        async move { Ok(text) }
+    });
+    let script = "==\n--\ncall read {\"path\": \"a.txt\", \"limit\": 10}\n--\nsay ${result}\n";
+    let mut session = session_of(client, &project, script, Mode::Code).await;
+    let seen = allow(&mut session, "go").await;
+    assert!(seen.text.contains("(lines 1 to 10 of 3000; continue with line=11)"), "{seen:#?}");
+}
+
+#[tokio::test]
 async fn a_missing_file_reported_as_empty_is_missing() {
     // shows FS-13
     let project = Project::new();

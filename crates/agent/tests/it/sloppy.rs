@@ -138,6 +138,25 @@ pub(crate) async fn start(project: &Project, api: Api, mode: Mode, replies: &[Re
     (connect(Client::new(), options).await.new_session(project.path()).await.unwrap(), server)
 }
 
+/// All text in the last message of a request: results of tools or the prompt.
+pub(crate) fn last_text(body: &Value) -> String {
+    fn collect(value: &Value, text: &mut String) {
+        match value {
+            Value::String(own) => text.push_str(own),
+            Value::Array(items) => items.iter().for_each(|item| collect(item, text)),
+            Value::Object(members) => {
+                let kept = ["content", "text", "output", "error", "parts", "functionResponse", "response"];
+                kept.iter().filter_map(|name| members.get(*name)).for_each(|member| collect(member, text));
+            }
+            _ => {}
+        }
+    }
+    let list = ["messages", "input", "contents"].iter().find_map(|name| body[*name].as_array());
+    let mut text = String::new();
+    collect(list.unwrap().last().unwrap(), &mut text);
+    text
+}
+
 #[tokio::test]
 async fn a_call_in_the_text_is_run_with_permission() {
     for api in Api::ALL {
@@ -318,59 +337,103 @@ async fn an_empty_answer_gets_one_more_chance() {
 
 #[tokio::test]
 async fn a_file_that_was_not_read_is_shown_before_it_is_changed() {
-    for (name, arguments) in [
+    let changes = [
         ("write", "{\"path\": \"a.txt\", \"content\": \"new\\n\"}"),
         ("edit", "{\"path\": \"a.txt\", \"edits\": [{\"old\": \"precious\", \"new\": \"new\"}]}"),
-    ] {
+    ];
+    for (api, (name, arguments)) in Api::ALL.into_iter().flat_map(|api| changes.map(|change| (api, change))) {
         let project = Project::new();
         project.write("a.txt", "precious\n");
         let replies = [call(name, arguments), text("I stop.")];
-        let (seen, asked) = play(&project, Api::Chat, Mode::Code, &replies).await;
-        assert_eq!(project.read("a.txt"), "precious\n", "{seen:#?}");
-        assert!(asked[1].body.to_string().contains("you have not read it"), "{}", asked[1].body);
-        let result = asked[1].body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
-        assert!(result.as_str().unwrap().contains("1\tprecious\n"), "{result}");
+        let (seen, asked) = play(&project, api, Mode::Code, &replies).await;
+        assert_eq!(project.read("a.txt"), "precious\n", "{api:?}: {seen:#?}");
+        let result = last_text(&asked[1].body);
+        assert!(result.contains("you have not read it"), "{api:?}: {result}");
+        assert!(result.contains("1\tprecious\n"), "{api:?}: {result}");
         let replies = [call(name, arguments), call(name, arguments), text("Done.")];
-        let (seen, _) = play(&project, Api::Chat, Mode::Code, &replies).await;
-        assert_eq!(project.read("a.txt"), "new\n", "{seen:#?}");
+        let (seen, _) = play(&project, api, Mode::Code, &replies).await;
+        assert_eq!(project.read("a.txt"), "new\n", "{api:?}: {seen:#?}");
     }
 }
 
 #[tokio::test]
 async fn a_file_that_changed_since_it_was_read_is_shown_again() {
+    for api in Api::ALL {
+        let project = Project::new();
+        project.write("a.txt", "one\n");
+        let edit =
+            || call("edit", "{\"path\": \"a.txt\", \"edits\": [{\"old\": \"one\", \"new\": \"two\"}]}");
+        let replies = [
+            call("read", "{\"path\": \"a.txt\"}"),
+            call("run", "{\"command\": \"echo more >> a.txt\"}"),
+            edit(),
+            edit(),
+            text("Done."),
+        ];
+        let (seen, asked) = play(&project, api, Mode::Auto, &replies).await;
+        let result = last_text(&asked[3].body);
+        assert!(result.contains("it has changed since you read it"), "{api:?}: {result}");
+        assert_eq!(project.read("a.txt"), "two\nmore\n", "{api:?}: {seen:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_text_is_not_replaced() {
     let project = Project::new();
-    project.write("a.txt", "one\n");
-    let edit = || call("edit", "{\"path\": \"a.txt\", \"edits\": [{\"old\": \"one\", \"new\": \"two\"}]}");
-    let replies = [
-        call("read", "{\"path\": \"a.txt\"}"),
-        call("run", "{\"command\": \"echo more >> a.txt\"}"),
-        edit(),
-        edit(),
-        text("Done."),
-    ];
+    std::fs::write(project.path().join("a.bin"), b"\x7fELF\0\x01").unwrap();
+    let replies = [call("write", "{\"path\": \"a.bin\", \"content\": \"new\"}"), text("I stop.")];
     let (seen, asked) = play(&project, Api::Chat, Mode::Auto, &replies).await;
-    assert!(asked[3].body.to_string().contains("it has changed since you read it"), "{}", asked[3].body);
-    assert_eq!(project.read("a.txt"), "two\nmore\n", "{seen:#?}");
+    let result = last_text(&asked[1].body);
+    assert!(result.contains("a.bin was not replaced") && result.contains("binary data"), "{result}");
+    assert_eq!(std::fs::read(project.path().join("a.bin")).unwrap(), b"\x7fELF\0\x01", "{seen:#?}");
+}
+
+#[tokio::test]
+async fn a_json_file_may_be_written_as_json() {
+    for api in Api::ALL {
+        let project = Project::new();
+        let arguments = "{\"path\": \"a.json\", \"content\": {\"name\": \"x\", \"list\": [1]}}";
+        let (seen, _) = play(&project, api, Mode::Code, &[call("write", arguments), text("Done.")]).await;
+        let written: Value = serde_json::from_str(&project.read("a.json")).unwrap();
+        assert_eq!(written, json!({"name": "x", "list": [1]}), "{api:?}: {seen:#?}");
+        assert!(project.read("a.json").ends_with("\n}\n"));
+    }
 }
 
 #[tokio::test]
 async fn errors_say_what_to_do() {
     let project = Project::new();
     project.write("src/main.rs", "fn main() {}\n");
-    let result = async |name: &'static str, arguments: &str| {
-        let (_, asked) = play(&project, Api::Chat, Mode::Code, &[call(name, arguments), text("Hm.")]).await;
-        asked[1].body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned()
-    };
-    assert!(result("read", "{\"path\": \"main.rs\"}").await.contains("did you mean src/main.rs?"));
     let edit = "{\"path\": \"src/mian.rs\", \"edits\": [{\"old\": \"a\", \"new\": \"b\"}]}";
-    assert!(result("edit", edit).await.contains("did you mean src/main.rs?"));
-    let search = "{\"pattern\": \"main\", \"path\": \"src/main.rs\", \"glob\": \"*.rs\"}";
-    assert!(result("search", search).await.contains("src/main.rs:1:fn main() {}"));
-    let search = "{\"pattern\": \"main\", \"glob\": \"*.py\"}";
-    assert!(result("search", search).await.contains("the glob excluded all 1 files"));
-    assert!(result("search", "{\"pattern\": \"nothing\"}").await.contains("no line matches in 1 file"));
-    assert!(result("search", "{\"pattern\": \"a\", \"path\": \"lib\"}").await.contains("no such file"));
-    assert!(result("read", "{\"path\": \"src/main.rs\"}").await.contains("(end of the file, 1 line)"));
+    for (name, arguments, expected) in [
+        ("read", "{\"path\": \"main.rs\"}", "did you mean src/main.rs?"),
+        ("edit", edit, "did you mean src/main.rs?"),
+        (
+            "search",
+            "{\"pattern\": \"main\", \"path\": \"src/main.rs\", \"glob\": \"*.rs\"}",
+            "src/main.rs:1:fn main() {}",
+        ),
+        ("search", "{\"pattern\": \"main\", \"glob\": \"*.py\"}", "the glob excluded all 1 files"),
+        ("search", "{\"pattern\": \"nothing\"}", "no line matches in 1 file"),
+        ("search", "{\"pattern\": \"a\", \"path\": \"lib\"}", "no such file"),
+        ("read", "{\"path\": \"src/main.rs\"}", "(end of the file, 1 line)"),
+    ] {
+        for api in Api::ALL {
+            let (_, asked) = play(&project, api, Mode::Code, &[call(name, arguments), text("Hm.")]).await;
+            let result = last_text(&asked[1].body);
+            assert!(result.contains(expected), "{api:?}, {name} {arguments}: {result}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn lists_say_how_much_was_cut() {
+    let project = Project::new();
+    project.write("a.txt", &"match\n".repeat(345));
+    let (_, asked) =
+        play(&project, Api::Chat, Mode::Ask, &[call("search", "{\"pattern\": \"match\"}"), text("Hm.")])
+            .await;
+    assert!(last_text(&asked[1].body).ends_with("(and 145 more; narrow the search)"));
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ impl Scripted {
             // It must not be mistaken for a language model.
             name: format!("{title} (scripted, no language model)"),
             window: head.window,
-            max_output: 32_000,
+            max_output: u32::try_from(head.window / 4).unwrap_or(u32::MAX).min(32_000),
             images: head.images,
             audio: head.audio,
             thinking: true,
