@@ -37,6 +37,8 @@ pub(super) struct Played {
     pub(super) was_asked: bool,
     pub(super) answer: String,
     pub(super) requests: usize,
+    /// Tokens of the first request, as the model server counted them.
+    pub(super) first: u64,
     pub(super) read: u64,
     pub(super) written: u64,
     pub(super) malformed: usize,
@@ -51,7 +53,7 @@ impl Played {
     pub(super) fn to_json(&self) -> Value {
         json!({
             "agent": self.agent, "task": self.task, "seed": self.seed, "passed": self.has_passed(),
-            "failures": self.failures, "answer": self.answer, "requests": self.requests, "read": self.read,
+            "failures": self.failures, "answer": self.answer, "requests": self.requests, "first": self.first, "read": self.read,
             "written": self.written, "malformed": self.malformed, "ms": self.took.as_millis() as u64,
         })
     }
@@ -94,6 +96,8 @@ pub(super) fn play(
         answer: answer.text,
         was_asked: gateway.was_asked(),
         requests: exchanges.len(),
+        // Some agents ask for a title first.
+        first: exchanges.iter().find(|exchange| exchange.is_step()).map_or(0, |exchange| exchange.read),
         read: exchanges.iter().map(|exchange| exchange.read).sum(),
         written: exchanges.iter().map(|exchange| exchange.written).sum(),
         malformed: exchanges

@@ -20,8 +20,8 @@ pub(super) fn wilson(passed: usize, all: usize) -> (f64, f64) {
 /// The Markdown tables: one row per agent, then one column per agent for each task.
 pub(super) fn markdown(agents: &[String], played: &[Played]) -> String {
     let mut text = String::from(
-        "| agent | passed | rate | 95 % interval | requests | tokens read | tokens written | seconds | malformed calls |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+        "| agent | passed | rate | 95 % interval | requests | first request | tokens read | tokens written | seconds | malformed calls |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for agent in agents {
         let own: Vec<&Played> = played.iter().filter(|played| played.agent == *agent).collect();
@@ -30,10 +30,16 @@ pub(super) fn markdown(agents: &[String], played: &[Played]) -> String {
         let mean = |count: fn(&Played) -> f64| {
             own.iter().map(|played| count(played)).sum::<f64>() / all.max(1) as f64
         };
+        // A task whose server reported nothing says nothing.
+        let firsts: Vec<u64> = own.iter().map(|played| played.first).filter(|tokens| *tokens > 0).collect();
+        let first = match firsts.len() as u64 {
+            0 => "–".to_owned(),
+            count => (firsts.iter().sum::<u64>() / count).to_string(),
+        };
         let malformed: usize = own.iter().map(|played| played.malformed).sum();
         let calls: usize = own.iter().map(|played| played.requests).sum();
         text.push_str(&format!(
-            "| {agent} | {passed} of {all} | {:.0} % | {:.0}–{:.0} % | {:.1} | {:.0} | {:.0} | {:.0} | {malformed} in {calls} answers |\n",
+            "| {agent} | {passed} of {all} | {:.0} % | {:.0}–{:.0} % | {:.1} | {first} | {:.0} | {:.0} | {:.0} | {malformed} in {calls} answers |\n",
             100.0 * passed as f64 / all.max(1) as f64,
             100.0 * low,
             100.0 * high,
@@ -81,12 +87,14 @@ mod tests {
             task: task.to_owned(),
             failures: failures.iter().map(|why| (*why).to_owned()).collect(),
             requests: 2,
+            first: if agent == "ours" && failures.is_empty() { 1100 } else { 0 },
             malformed: 1,
             ..Played::default()
         };
         let all = [played("ours", "a", &[]), played("ours", "a", &["wrong"]), played("pi", "b", &[])];
         let text = markdown(&["ours".to_owned(), "pi".to_owned()], &all);
-        assert!(text.contains("| ours | 1 of 2 | 50 % | 9–91 % | 2.0 |"), "{text}");
+        assert!(text.contains("| ours | 1 of 2 | 50 % | 9–91 % | 2.0 | 1100 |"), "{text}");
+        assert!(text.contains("| 100 % | 21–100 % | 2.0 | – |"), "{text}");
         assert!(text.contains("2 in 4 answers |") && text.contains("| a | ✓✗ |  |"), "{text}");
     }
 }
