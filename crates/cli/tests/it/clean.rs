@@ -460,36 +460,11 @@ fn recordings() -> Vec<Surface> {
     session.join().unwrap();
     served(&mut tour, &world, &noisy, &evil);
     tour.visit("replay", &["replay", "--patience", "0.1", "trace.jsonl"], &[]);
-    tour.visit(
-        "replay",
-        &[
-            "replay",
-            "--patience",
-            "0.1",
-            "--as",
-            "client",
-            "--strict",
-            "trace.jsonl",
-            "--",
-            agent.to_str().unwrap(),
-            script.to_str().unwrap(),
-        ],
-        &[],
-    );
-    tour.visit(
-        "check agent",
-        &[
-            "check",
-            "agent",
-            "--verbose",
-            "--scenario",
-            "baseline",
-            "--",
-            agent.to_str().unwrap(),
-            script.to_str().unwrap(),
-        ],
-        &[],
-    );
+    let scripted = [agent.to_str().unwrap(), script.to_str().unwrap()];
+    let replay = ["replay", "--patience", "0.1", "--as", "client", "--strict", "trace.jsonl", "--"];
+    tour.visit("replay", &[&replay[..], &scripted].concat(), &[]);
+    let check = ["check", "agent", "--verbose", "--scenario", "baseline", "--"];
+    tour.visit("check agent", &[&check[..], &scripted].concat(), &[]);
     tour.visit(
         "check agent",
         &["check", "agent", "--deadline", "1", "--scenario", "baseline", "--", "sh", &noisy],
