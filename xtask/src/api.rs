@@ -1,8 +1,8 @@
 //! `cargo xtask api`: the public API of the libraries as text, one line per item, in docs/api.
 //!
 //! The listing is generated from rustdoc's JSON output. It makes every change of the API visible in a diff;
-//! `--check` fails if the committed listing is stale or if a type of an inner crate that users of `attache` cannot
-//! name appears in its API.
+//! `--check` fails if the committed listing is stale. Both fail if a type of an inner crate that users of `attache`
+//! cannot name appears in its API, or in that of a crate that it exports whole.
 
 mod listing;
 mod types;
@@ -12,21 +12,35 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use self::listing::Exports;
 use crate::repo;
 
-/// The libraries that authors of agents and clients use.
-const PACKAGES: &[&str] = &["attache", "attache-conn", "attache-host", "attache-rpc", "attache-wire"];
+/// The libraries that authors of agents and clients use. `attache` comes first: its exports decide what can be named.
+const PACKAGES: &[&str] = &[
+    "attache",
+    "attache-conn",
+    "attache-host",
+    "attache-http",
+    "attache-rpc",
+    "attache-transcript",
+    "attache-wire",
+];
 
 /// Writes the listings, or compares them.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let check = args.iter().any(|arg| arg == "--check");
     let mut stale = Vec::new();
+    let mut exports = Exports::default();
     for package in PACKAGES {
         let krate = rustdoc(package)?;
         if *package == "attache" {
-            let leaks = listing::unnameable(&krate);
+            exports = Exports::of(&krate);
+        }
+        if *package == "attache" || exports.crates.contains(&package.replace('-', "_")) {
+            let leaks = exports.missing(&krate);
             if !leaks.is_empty() {
-                return Err(format!("types that users of attache cannot name: {}", leaks.join(", ")));
+                let leaks = leaks.join(", ");
+                return Err(format!("types in {package} that users of attache cannot name: {leaks}"));
             }
         }
         let path = repo::root().join(format!("docs/api/{package}.txt"));

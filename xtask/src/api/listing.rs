@@ -15,30 +15,57 @@ pub(super) fn lines(krate: &Value) -> Vec<String> {
     listing.lines.into_iter().collect()
 }
 
-/// Returns types of Attaché's inner crates that occur in the API and are not re-exported.
-pub(super) fn unnameable(krate: &Value) -> Vec<String> {
-    let index = krate["index"].as_object().into_iter().flatten();
-    let items: Vec<&Value> = index.map(|(_, item)| item).collect();
-    let mut exported: HashSet<String> = HashSet::new();
-    let mut crates = Vec::new();
-    for import in items.iter().map(|item| &item["inner"]["use"]).filter(|import| import.is_object()) {
-        exported.insert(id(&import["id"]));
-        // A crate that is re-exported makes all of its types nameable.
-        let source = import["source"].as_str().unwrap_or_default();
-        crates.extend((!source.contains("::")).then(|| source.to_owned()));
+/// What users of a library can name of Attaché's inner crates.
+#[derive(Default)]
+pub(super) struct Exports {
+    /// Types and modules that are re-exported, by the path of their definition.
+    items: HashSet<String>,
+    /// Crates that are re-exported, which makes all of their types nameable.
+    pub(super) crates: BTreeSet<String>,
+}
+
+impl Exports {
+    pub(super) fn of(krate: &Value) -> Exports {
+        let mut exports = Exports::default();
+        let items = krate["index"].as_object().into_iter().flatten();
+        for import in items.map(|(_, item)| &item["inner"]["use"]).filter(|import| import.is_object()) {
+            exports.items.extend(definition(krate, &id(&import["id"])));
+            let source = import["source"].as_str().unwrap_or_default();
+            exports.crates.extend((!source.contains("::")).then(|| source.to_owned()));
+        }
+        exports
     }
-    let mut used = BTreeSet::new();
-    for item in items.iter().filter(|item| !is_hidden_impl(item)) {
-        collect_ids(&item["inner"], &mut used);
+
+    /// Returns types of other inner crates that occur in the API of a library and are not among the exports.
+    pub(super) fn missing(&self, krate: &Value) -> Vec<String> {
+        let own = item(krate, &id(&krate["root"]))["name"].as_str().unwrap_or_default();
+        let items = krate["index"].as_object().into_iter().flatten();
+        let mut used = BTreeSet::new();
+        for (_, item) in items.filter(|(_, item)| !is_hidden_impl(item)) {
+            collect_ids(&item["inner"], &mut used);
+        }
+        let paths: BTreeSet<String> = used.iter().filter_map(|id| definition(krate, id)).collect();
+        let is_hidden = |path: &String| {
+            let krate = path.split("::").next().unwrap_or_default();
+            let is_inner = krate.starts_with("attache_") && krate != own;
+            is_inner && !self.crates.contains(krate) && !self.exports(path)
+        };
+        paths.into_iter().filter(is_hidden).collect()
     }
-    let named = used.iter().filter(|id| !exported.contains(*id)).filter_map(|id| {
-        let path: Vec<&str> =
-            krate["paths"][id]["path"].as_array()?.iter().filter_map(Value::as_str).collect();
-        let inner = path.first().is_some_and(|krate| krate.starts_with("attache_"));
-        let hidden = inner && !crates.iter().any(|krate| path.first() == Some(&krate.as_str()));
-        hidden.then(|| path.join("::"))
-    });
-    named.collect()
+
+    /// Whether a type or a module around it is re-exported.
+    fn exports(&self, path: &str) -> bool {
+        self.items.contains(path)
+            || path
+                .match_indices("::")
+                .any(|(at, _)| path.get(..at).is_some_and(|outer| self.items.contains(outer)))
+    }
+}
+
+/// The path of the definition of an item.
+fn definition(krate: &Value, id: &str) -> Option<String> {
+    let path = krate["paths"][id]["path"].as_array()?;
+    Some(path.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("::"))
 }
 
 /// Whether an item is an implementation that the compiler derives from a blanket or an auto trait.
@@ -219,4 +246,50 @@ impl Listing<'_> {
 fn exhaustive(entry: &Value) -> &'static str {
     let attributes = entry["attrs"].to_string();
     if attributes.contains("non_exhaustive") { " (non-exhaustive)" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Exports;
+
+    #[test]
+    fn types_that_are_not_exported_are_found() {
+        let used = |id: u32| json!({"inner": {"function": {"path": "T", "id": id, "args": null}}});
+        let exported = |id: u32, source: &str| json!({"inner": {"use": {"id": id, "source": source}}});
+        let path = |path: &[&str]| json!({ "path": path });
+        let krate = json!({
+            "root": 0,
+            "index": {
+                "0": {"name": "attache", "inner": {"module": {}}},
+                "1": used(11), "2": used(12), "3": used(13), "4": used(14), "5": used(15), "6": used(16),
+                "7": exported(11, "attache_conn::Link"),
+                "8": exported(20, "attache_conn::process"),
+                "9": exported(21, "attache_wire"),
+            },
+            "paths": {
+                "11": path(&["attache_conn", "link", "Link"]),
+                "12": path(&["attache_conn", "process", "Command"]),
+                "13": path(&["attache_wire", "v1", "Plan"]),
+                "14": path(&["attache_conn", "peer", "Peer"]),
+                "15": path(&["std", "io", "Error"]),
+                "16": path(&["attache", "agent", "Turn"]),
+                "20": path(&["attache_conn", "process"]),
+                "21": path(&["attache_wire"]),
+            },
+        });
+        assert_eq!(Exports::of(&krate).missing(&krate), ["attache_conn::peer::Peer"]);
+        // A crate that is exported whole may use its own types, and those that are exported beside it.
+        let whole = json!({
+            "root": 0,
+            "index": {"0": {"name": "attache_wire", "inner": {"module": {}}}, "1": used(1), "2": used(2), "3": used(3)},
+            "paths": {
+                "1": path(&["attache_wire", "v1", "Plan"]),
+                "2": path(&["attache_conn", "link", "Link"]),
+                "3": path(&["attache_rpc", "frame", "Frame"]),
+            },
+        });
+        assert_eq!(Exports::of(&krate).missing(&whole), ["attache_rpc::frame::Frame"]);
+    }
 }
