@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::*;
 use agent_client_protocol::{Agent, Client, ConnectTo, Error, Result};
 use serde_json::json;
 
-use crate::house::{House, Session, typed};
+use crate::sessions::{Session, Sessions, typed};
 use crate::turn::Turn;
 use crate::{Echo, Note, Notes, on_notification, on_request};
 
@@ -38,11 +38,11 @@ fn hello() -> Result<InitializeResponse> {
     Ok(response)
 }
 
-/// The agent; all that a house opens share its sessions.
-pub fn agent(house: &House) -> impl ConnectTo<Client> + use<> {
+/// The agent; several share the sessions.
+pub fn agent(sessions: &Sessions) -> impl ConnectTo<Client> + use<> {
     // Every handler owns a handle of the shared state.
     let [h1, h2, h3, h4, h5, h6, h7, h8, h9, h10, h11, h12, h13, h14, h15] =
-        std::array::from_fn(|_| house.clone());
+        std::array::from_fn(|_| sessions.clone());
     Agent
         .v1()
         .name("interop-agent")
@@ -175,7 +175,7 @@ pub fn agent(house: &House) -> impl ConnectTo<Client> + use<> {
                     Ok(session) => session,
                     Err(error) => return responder.respond_with_error(error),
                 };
-                let turn = Turn { house: h12.clone(), client: cx.clone(), session, prompt };
+                let turn = Turn { sessions: h12.clone(), client: cx.clone(), session, prompt };
                 let cancellation = responder.cancellation();
                 cx.spawn(async move {
                     let stop = cancellation.run_until_cancelled(turn.run()).await;

@@ -2,7 +2,7 @@
 
 pub mod agent_v1;
 pub mod agent_v2;
-pub mod house;
+pub mod sessions;
 mod turn;
 
 use agent_client_protocol::{JsonRpcNotification, JsonRpcRequest};

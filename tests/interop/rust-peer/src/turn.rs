@@ -10,12 +10,12 @@ use agent_client_protocol::{Client, Error, Result, UntypedMessage};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::house::{House, Session, typed};
+use crate::sessions::{Session, Sessions, typed};
 use crate::{Ping, Reverse, number};
 
 /// One turn, and the way to speak in it.
 pub struct Turn {
-    pub house: House,
+    pub sessions: Sessions,
     pub client: ConnectionTo<Client>,
     pub session: Session,
     pub prompt: PromptRequest,
@@ -72,7 +72,7 @@ impl Turn {
         match verb {
             "say" => {
                 self.say(rest)?;
-                self.house.kept(&self.id(), |s| s.history.push((text.clone(), rest.to_owned())))?;
+                self.sessions.kept(&self.id(), |s| s.history.push((text.clone(), rest.to_owned())))?;
             }
             "count" => self.say(self.session.history.len().to_string())?,
             "stream" => {
@@ -118,12 +118,12 @@ impl Turn {
             }
             "mode" => self.say(&self.session.mode)?,
             "switch" => {
-                self.house.kept(&self.id(), |s| s.mode = rest.to_owned())?;
+                self.sessions.kept(&self.id(), |s| s.mode = rest.to_owned())?;
                 self.send(json!({"sessionUpdate": "current_mode_update", "currentModeId": rest}))?;
             }
             "config" => self.say(&self.session.model)?,
             "reconfigure" => {
-                let options = self.house.kept(&self.id(), |s| {
+                let options = self.sessions.kept(&self.id(), |s| {
                     s.model = rest.to_owned();
                     s.config_options()
                 })?;
@@ -286,7 +286,7 @@ impl Turn {
     /// The first to come waits for the second: only turns that run side by side get through.
     async fn meet(&self) -> Result<()> {
         let waiting = {
-            let mut state = self.house.lock();
+            let mut state = self.sessions.lock();
             match state.meeting.take() {
                 Some(other) => {
                     let _ = other.send(());

@@ -1,7 +1,7 @@
 //! The interop agents of both versions behind the router of the official Rust SDK, on stdin and stdout: `router [--only 1|2]`.
 
 use agent_client_protocol::{Agent, ConnectTo, Result, Stdio};
-use interop_rust_peer::house::House;
+use interop_rust_peer::sessions::Sessions;
 use interop_rust_peer::{agent_v1, agent_v2};
 
 #[tokio::main]
@@ -16,7 +16,7 @@ async fn main() -> Result<()> {
     };
     let mut router = Agent.protocol_router();
     if only != Some("2") {
-        router = router.with_v1(agent_v1::agent(&House::default()));
+        router = router.with_v1(agent_v1::agent(&Sessions::default()));
     }
     if only != Some("1") {
         router = router.with_v2(agent_v2::agent());

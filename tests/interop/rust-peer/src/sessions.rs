@@ -34,7 +34,7 @@ pub struct State {
 }
 
 #[derive(Clone, Default)]
-pub struct House(Arc<Mutex<State>>);
+pub struct Sessions(Arc<Mutex<State>>);
 
 /// A typed message of the SDK from its JSON: shorter than the builders, and checked all the same.
 pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T> {
@@ -65,7 +65,7 @@ impl Session {
     }
 }
 
-impl House {
+impl Sessions {
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap()
     }
