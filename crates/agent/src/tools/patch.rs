@@ -116,8 +116,9 @@ fn is_applied(text: &str, old: &str, new: &str, at: usize) -> bool {
 fn is_whole(text: &str, at: usize, part: &str) -> bool {
     let is_word = |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || char == '_');
     let (before, after) = (text[..at].chars().next_back(), text[at + part.len()..].chars().next());
-    !(is_word(before) && is_word(part.chars().next()))
-        && !(is_word(after) && is_word(part.chars().next_back()))
+    let cuts_before = is_word(before) && is_word(part.chars().next());
+    let cuts_after = is_word(after) && is_word(part.chars().next_back());
+    !cuts_before && !cuts_after
 }
 
 fn replace_at(text: &str, places: &[usize], length: usize, new: &str) -> String {

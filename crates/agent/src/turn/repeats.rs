@@ -72,7 +72,8 @@ impl CallKey {
     /// Whether something may have changed. A command that failed may have done half of its work.
     fn has_changed_something(&self, failed: bool) -> bool {
         use ToolKind::{Delete, Edit, Move};
-        !self.is_read_only && !(failed && matches!(self.kind, Delete | Edit | Move))
+        let is_file_change = matches!(self.kind, Delete | Edit | Move);
+        !(self.is_read_only || failed && is_file_change)
     }
 
     fn hash_with(&self, result: &str) -> u64 {
