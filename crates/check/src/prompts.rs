@@ -11,7 +11,7 @@ pub enum PromptKind {
     Read,
     /// Write `out.txt`.
     Write,
-    /// Run a short command in a terminal.
+    /// Run a short command in a terminal that leaves the file `ran.txt`.
     Run,
     /// Run a command until it is killed.
     RunLong,
@@ -93,7 +93,9 @@ impl PromptKind {
             PromptKind::Write => {
                 "Write the text `done` into the file {cwd}/out.txt with your file writing tool."
             }
-            PromptKind::Run => "Run the command `echo attache` in the terminal and tell me what it prints.",
+            PromptKind::Run => {
+                "Run the command `touch {cwd}/ran.txt && echo attache` in the terminal and tell me what it prints."
+            }
             PromptKind::RunLong => "Run the command `sleep 600` in the terminal and wait for it.",
             PromptKind::Ask => "Delete the file {cwd}/old.txt by running `rm {cwd}/old.txt`.",
             PromptKind::Think => "Count from 1 to 500, one number per line. Use no tools.",

@@ -43,7 +43,7 @@ const MARKERS: &[(PromptKind, &str)] = &[
     (PromptKind::Say, "[[answer hello]]"),
     (PromptKind::Read, "[[read {cwd}/notes.txt]]"),
     (PromptKind::Write, "[[create {cwd}/out.txt done]]"),
-    (PromptKind::Run, "[[run echo attache]]"),
+    (PromptKind::Run, "[[run touch {cwd}/ran.txt && echo attache]]"),
     (PromptKind::RunLong, "[[run sleep 600]]"),
     (PromptKind::Ask, "[[run rm {cwd}/old.txt]]"),
     (PromptKind::Think, "[[slow]]"),

@@ -35,6 +35,32 @@ pub enum Permission {
     Error,
 }
 
+impl Permission {
+    /// The answer to a question with these params.
+    pub(crate) fn reply(self, params: &Value) -> Reply {
+        let options: Vec<&Value> = params["options"].as_array().into_iter().flatten().collect();
+        let first = |kinds: &[&str]| {
+            kinds.iter().find_map(|kind| options.iter().find(|option| option["kind"] == *kind)).map(
+                |option| {
+                    Reply::Result(
+                        json!({ "outcome": { "outcome": "selected", "optionId": option["optionId"] } }),
+                    )
+                },
+            )
+        };
+        let cancelled = Reply::Result(json!({ "outcome": { "outcome": "cancelled" } }));
+        match self {
+            Permission::Allow => first(&["allow_once", "allow_always"]).unwrap_or(cancelled),
+            Permission::Reject => first(&["reject_once", "reject_always"]).unwrap_or(cancelled),
+            Permission::Cancelled => cancelled,
+            Permission::Unknown => Reply::Result(
+                json!({ "outcome": { "outcome": "selected", "optionId": "attache-never-offered" } }),
+            ),
+            Permission::Error => Reply::Error(-32603, "the question could not be shown".to_owned()),
+        }
+    }
+}
+
 type Answerer = Box<dyn FnMut(&Value) -> Reply>;
 
 /// Answers the requests of an agent while a scenario waits. For a client under test everything is
@@ -118,7 +144,7 @@ impl Services {
         match method {
             "fs/read_text_file" => self.files.serve_read(params),
             "fs/write_text_file" => self.files.serve_write(params),
-            "session/request_permission" => permission(self.permission, params),
+            "session/request_permission" => self.permission.reply(params),
             "elicitation/create" => Reply::Result(self.elicitation.clone()),
             _ if method.starts_with("terminal/") => self.terminals.reply(method, params),
             // Requests of a client are for the scenario to answer.
@@ -144,25 +170,6 @@ fn is_for_agents(method: &str) -> bool {
     matches!(method, "initialize" | "authenticate" | "logout")
         || ["auth/", "providers/", "mcp/"].iter().any(|prefix| method.starts_with(prefix))
         || (method.starts_with("session/") && method != "session/request_permission")
-}
-
-fn permission(policy: Permission, params: &Value) -> Reply {
-    let options: Vec<&Value> = params["options"].as_array().into_iter().flatten().collect();
-    let first = |kinds: &[&str]| {
-        kinds.iter().find_map(|kind| options.iter().find(|option| option["kind"] == *kind)).map(|option| {
-            Reply::Result(json!({ "outcome": { "outcome": "selected", "optionId": option["optionId"] } }))
-        })
-    };
-    let cancelled = Reply::Result(json!({ "outcome": { "outcome": "cancelled" } }));
-    match policy {
-        Permission::Allow => first(&["allow_once", "allow_always"]).unwrap_or(cancelled),
-        Permission::Reject => first(&["reject_once", "reject_always"]).unwrap_or(cancelled),
-        Permission::Cancelled => cancelled,
-        Permission::Unknown => Reply::Result(
-            json!({ "outcome": { "outcome": "selected", "optionId": "attache-never-offered" } }),
-        ),
-        Permission::Error => Reply::Error(-32603, "the question could not be shown".to_owned()),
-    }
 }
 
 impl Files {

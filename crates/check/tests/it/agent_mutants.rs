@@ -13,6 +13,9 @@ use crate::matrix::{self, Sample};
 
 /// Scenarios about files that are really there.
 const ON_DISK: [&str; 4] = ["outside", "mcp-stdio", "permission-waits", "permission-refused"];
+/// Scenarios about commands that an agent runs without the client. Terminals of the client would run real commands too, for
+/// which a paused clock does not wait.
+const ON_DISK_SHELL: [&str; 2] = ["permission-waits-run", "permission-refused-run"];
 const ON_DISK_V2: [&str; 8] = [
     "cwd",
     "roots",
@@ -59,7 +62,10 @@ impl Target for Mutant {
 /// Plays the scenarios of a sample in memory, and those of it about files on disk too.
 async fn check(variant: Option<&'static str>, version: Version, sample: Sample) -> Vec<Report> {
     let all = sample.scenarios(Role::Agent, version);
-    let real = all.iter().copied().filter(|name| on_disk(version).contains(name)).collect();
+    let has_shell = variant.is_none_or(|name| name.ends_with("/shell"));
+    let is_real =
+        |name: &&str| on_disk(version).contains(name) || (has_shell && ON_DISK_SHELL.contains(name));
+    let real = all.iter().copied().filter(is_real).collect();
     let mut reports = Vec::new();
     for (is_real, names) in [(false, all), (true, real)] {
         if !names.is_empty() {

@@ -66,8 +66,12 @@ impl Intent {
                 path: path().unwrap_or_else(|| "out.txt".to_owned()),
             },
             "run" => {
-                let command = quoted.first().map_or("echo attache", String::as_str);
-                Intent::Run(command.split_whitespace().map(str::to_owned).collect())
+                let command = quoted.first().map_or("touch ran.txt && echo attache", String::as_str);
+                // More than one command is for a shell.
+                Intent::Run(match command.contains("&&") {
+                    true => ["sh", "-c", command].map(str::to_owned).into(),
+                    false => command.split_whitespace().map(str::to_owned).collect(),
+                })
             }
             "run-long" => Intent::Run(vec!["sleep".to_owned(), "600".to_owned()]),
             "elicit-url" => Intent::Visit,

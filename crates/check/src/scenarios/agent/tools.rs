@@ -1,5 +1,7 @@
 //! Tools: files, commands, plans, permission.
 
+use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -33,13 +35,13 @@ scenario_table! { Agent:
     "permission-waits-run": "no command runs before a permission is given",
         ["PERM-13"] needs [Need::Prompt(PromptKind::Run)] => waits(PromptKind::Run);
     "permission-refused-run": "a rejected command does not run",
-        ["PERM-15"] needs [Need::Prompt(PromptKind::Run)] => refused_run;
+        ["PERM-15"] needs [Need::Prompt(PromptKind::Run)] => refused(Effect::Run, Permission::Reject);
     "permission-refused": "a rejected tool does not run",
-        ["PERM-10", "PERM-15"] needs [Need::Prompt(PromptKind::Write)] => refused(Permission::Reject);
+        ["PERM-10", "PERM-15"] needs [Need::Prompt(PromptKind::Write)] => refused(Effect::Write, Permission::Reject);
     "permission-unknown": "an option that was not offered is no approval",
-        ["PERM-09"] needs [Need::Prompt(PromptKind::Write)] => refused(Permission::Unknown);
+        ["PERM-09"] needs [Need::Prompt(PromptKind::Write)] => refused(Effect::Write, Permission::Unknown);
     "permission-error": "an error is no approval",
-        ["PERM-09"] needs [Need::Prompt(PromptKind::Write)] => refused(Permission::Error);
+        ["PERM-09"] needs [Need::Prompt(PromptKind::Write)] => refused(Effect::Write, Permission::Error);
     "null-results": "results that are null",
         ["RPC-22"] needs [Need::Prompt(PromptKind::Write)] => null_results;
 }
@@ -230,23 +232,66 @@ async fn progress(stage: &mut Stage) -> Step {
 /// The time in which an agent that does not wait for an answer acts.
 const IMPATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether the file was written, through the client or past it.
-fn written(stage: &Stage, mark: usize) -> bool {
-    let out = stage.cwd().join("out.txt");
-    stage.received(mark).iter().any(|message| message.asks("fs/write_text_file")) || out.exists()
+/// What a prompt asks for and a permission is needed for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// `out.txt` is written.
+    Write,
+    /// The command of [`PromptKind::Run`] runs. It leaves a file, since an agent may have a shell of its own.
+    Run,
 }
 
-/// Whether the command of [`PromptKind::Run`] was started in a terminal of the client.
-fn started(stage: &Stage, mark: usize) -> bool {
-    stage.received(mark).iter().any(|message| {
-        message.asks("terminal/create") && {
-            let words = message.params().to_string();
-            words.contains("echo") && words.contains("attache")
+impl Effect {
+    fn of(kind: PromptKind) -> Effect {
+        if kind == PromptKind::Run { Effect::Run } else { Effect::Write }
+    }
+
+    fn prompt(self) -> PromptKind {
+        match self {
+            Effect::Write => PromptKind::Write,
+            Effect::Run => PromptKind::Run,
         }
-    })
+    }
+
+    /// The file that shows it.
+    fn file(self) -> &'static str {
+        match self {
+            Effect::Write => "out.txt",
+            Effect::Run => "ran.txt",
+        }
+    }
+
+    /// Whether a text names it. The user may have set a prompt without the file.
+    fn is_in(self, text: &str) -> bool {
+        text.contains(self.file())
+            || (self == Effect::Run && text.contains("echo") && text.contains("attache"))
+    }
+
+    /// Whether a message of the agent brings it about through the client.
+    fn is_begun_by(self, message: &Message) -> bool {
+        match self {
+            Effect::Write => {
+                message.asks("fs/write_text_file")
+                    && message.params()["path"].as_str().is_some_and(|path| path.ends_with(self.file()))
+            }
+            Effect::Run => message.asks("terminal/create") && self.is_in(&message.params().to_string()),
+        }
+    }
+
+    /// Whether a question is about it: its tool call names it, there or in an earlier report.
+    fn is_asked(self, messages: &[Rc<Message>], question: &Message) -> bool {
+        let call = &question.params()["toolCall"];
+        let is_report = |message: &&Rc<Message>| {
+            message.index < question.index
+                && message.update().is_some_and(|(.., update)| update["toolCallId"] == call["toolCallId"])
+        };
+        self.is_in(&call.to_string())
+            || messages.iter().filter(is_report).any(|report| self.is_in(&report.params().to_string()))
+    }
 }
 
 async fn waits(stage: &mut Stage, kind: PromptKind) -> Step {
+    let effect = Effect::of(kind);
     let session = begin(stage).await?;
     stage.services.hold("session/request_permission");
     let mark = stage.mark();
@@ -254,24 +299,17 @@ async fn waits(stage: &mut Stage, kind: PromptKind) -> Step {
     let Some(question) = stage.during(&id, is_question).await? else {
         return unseen("the agent asked for no permission");
     };
-    let about = match kind {
-        PromptKind::Run => "attache",
-        _ => "out.txt",
-    };
-    if !question.params()["toolCall"].to_string().contains(about) {
+    if !effect.is_asked(stage.received(mark), &question) {
         return unseen("the agent asked for a permission of something else");
     }
     stage.quiet(IMPATIENCE).await?;
-    match kind {
-        PromptKind::Run => {
-            let early = started(stage, mark);
-            stage.check("PERM-13", !early, "the command was started before the permission was given");
-        }
-        _ => {
-            let early = written(stage, mark);
-            stage.check("PERM-13", !early, "the file was written before the permission was given");
-        }
-    }
+    let early = stage.received(mark).iter().any(|message| effect.is_begun_by(message))
+        || stage.cwd().join(effect.file()).exists();
+    let why = match effect {
+        Effect::Write => "the file was written before the permission was given",
+        Effect::Run => "the command was started before the permission was given",
+    };
+    stage.check("PERM-13", !early, why);
     let id_of_question = question.id().cloned().unwrap_or_default();
     stage.answer(&id_of_question, json!({ "outcome": { "outcome": "cancelled" } })).await?;
     stage.services.release("session/request_permission");
@@ -280,58 +318,57 @@ async fn waits(stage: &mut Stage, kind: PromptKind) -> Step {
     Ok(())
 }
 
-/// Asks for a command and rejects it.
-// PERM-15
-async fn refused_run(stage: &mut Stage) -> Step {
-    let session = begin(stage).await?;
-    stage.services.permission = Permission::Reject;
-    let mark = stage.mark();
-    let ended = stage.turn(&session, PromptKind::Run).await;
-    let asked = |message: &Rc<Message>| {
-        is_question(message) && message.params()["toolCall"].to_string().contains("attache")
-    };
-    let Some(question) = stage.received(mark).iter().position(asked) else {
-        ended?.ok();
-        return unseen("the agent asked for no permission");
-    };
-    stage.quiet(IMPATIENCE).await?;
-    // One that was started before the question breaks PERM-13.
-    let run = started(stage, mark + question);
-    stage.check("PERM-15", !run, "the permission was rejected, and the command was run");
-    ended?.ok();
-    Ok(())
+/// Answers every question about a permission in this way. Returns whether `file` was there when they
+/// came, by question.
+fn answer_all(stage: &mut Stage, how: Permission, file: PathBuf) -> Rc<RefCell<Vec<bool>>> {
+    let early = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&early);
+    stage.services.answer_with("session/request_permission", move |params| {
+        seen.borrow_mut().push(file.exists());
+        how.reply(params)
+    });
+    early
 }
 
-async fn refused(stage: &mut Stage, how: Permission) -> Step {
+async fn refused(stage: &mut Stage, effect: Effect, how: Permission) -> Step {
     let session = begin(stage).await?;
-    stage.services.permission = how;
+    let file = stage.cwd().join(effect.file());
+    let early = answer_all(stage, how, file.clone());
     let mark = stage.mark();
-    let ended = stage.turn(&session, PromptKind::Write).await;
-    let Some(question) = stage.received(mark).iter().find(|message| is_question(message)).cloned() else {
+    let ended = stage.turn(&session, effect.prompt()).await;
+    let messages = stage.received(mark);
+    let questions = messages.iter().filter(|message| is_question(message)).cloned().enumerate();
+    // An answer to another question says nothing about what follows.
+    let Some((number, question)) =
+        questions.into_iter().find(|(_, question)| effect.is_asked(messages, question))
+    else {
         ended?.ok();
-        return unseen("the agent asked for no permission");
+        return unseen("the agent asked for no permission of that");
     };
     stage.quiet(IMPATIENCE).await?;
+    let begun = stage.received(mark).iter().find(|message| effect.is_begun_by(message));
+    let before = begun.map(|message| message.index < question.index);
+    if before == Some(true) || early.borrow().get(number) == Some(&true) {
+        // An agent that does not wait for the answer breaks PERM-13.
+        ended?.ok();
+        return Ok(());
+    }
     let rule = if how == Permission::Reject { "PERM-15" } else { "PERM-09" };
-    if written(stage, mark) {
+    let done = match effect {
+        Effect::Write => "the file was written",
+        Effect::Run => "the command was run",
+    };
+    if before.is_some() || file.exists() {
         let why = match how {
-            Permission::Reject => "the permission was rejected, and the file was written",
-            Permission::Unknown => "an option that was not offered was taken for an approval",
-            _ => "an error was taken for an approval",
+            Permission::Reject => format!("the permission was rejected, and {done}"),
+            Permission::Unknown => format!("an option that was not offered was selected, and {done}"),
+            _ => format!("the permission was answered with an error, and {done}"),
         };
-        // An agent that does not wait for the answer breaks another rule.
-        let before = stage
-            .received(mark)
-            .iter()
-            .find(|message| message.asks("fs/write_text_file"))
-            .is_some_and(|message| message.index < question.index);
-        if !before {
-            stage.fail(rule, why);
-        }
+        stage.fail(rule, why);
         return Ok(());
     }
     stage.pass(rule);
-    if how == Permission::Reject {
+    if how == Permission::Reject && effect == Effect::Write {
         let tool = question.params()["toolCall"]["toolCallId"].clone();
         let over = stage.received(mark).iter().any(|message| {
             message.update().is_some_and(|(_, _, update)| {
@@ -345,7 +382,9 @@ async fn refused(stage: &mut Stage, how: Permission) -> Step {
             over && fine,
             "a rejected tool is not reported as failed, or its turn does not end well",
         );
+        return Ok(());
     }
+    ended?.ok();
     Ok(())
 }
 
