@@ -1,8 +1,9 @@
 //! Runs scenarios against a target and summarises the findings.
 //!
-//! `scenario_run.rs` is one scenario from a fresh peer to its findings, `summary.rs` makes one
-//! status per rule of all of them.
+//! `scenario_run.rs` is one scenario from a fresh peer to its findings, `retry.rs` chooses those that get
+//! more time, `summary.rs` makes one status per rule of all of them.
 
+mod retry;
 mod scenario_run;
 mod scratch;
 mod summary;
@@ -11,6 +12,8 @@ use std::future::poll_fn;
 use std::path::PathBuf;
 use std::task::Poll;
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::judge::{Finding, Verdict};
 use crate::prompts::Prompts;
@@ -51,6 +54,11 @@ pub struct Options {
     pub session_dir: Option<PathBuf>,
     /// The command line that runs one scenario again, for reports.
     pub repeat: Option<Repeat>,
+    /// Whether a scenario in which a deadline passed and a rule was broken is run again at the end, alone
+    /// and with three times the deadline. The second run counts.
+    pub retry_late: bool,
+    /// Rules that are known to be broken. They are no reason to run a scenario again.
+    pub known: Vec<String>,
 }
 
 /// A command line that runs the checker again. The choice of scenario and rule goes between the halves.
@@ -81,6 +89,8 @@ impl Options {
             sessions: 200,
             session_dir: None,
             repeat: None,
+            retry_late: true,
+            known: Vec::new(),
         }
     }
 
@@ -219,6 +229,10 @@ pub enum Progress<'a> {
     Begins(&'a Scenario),
     /// A scenario has ended, with the number of ended ones and the total.
     Ended(&'a ScenarioResult, usize, usize),
+    /// A deadline passed in this scenario and a rule was broken; it runs again with this deadline.
+    Repeats(&'a ScenarioResult, Duration),
+    /// So many scenarios more should run again, and there is no time left for it.
+    NotRepeated(usize),
 }
 
 /// The number of scenarios that start before the peer has answered in any, since a silent peer
@@ -265,13 +279,8 @@ pub async fn run_until(
         let (place, done) = tokio::select! {
             biased;
             () = &mut stop => {
-                let played: Vec<ScenarioRun> = played.into_iter().flatten().collect();
-                let left = Some(total - played.len());
-                let mut report = summary::summarize(target.command(), options, played);
-                if report.scenes.is_empty() {
-                    report.conclusion = Conclusion::CouldNotRun("interrupted before a scenario ended".to_owned());
-                }
-                return Report { interrupted: left, ..report };
+                let left = played.iter().filter(|done| done.is_none()).count();
+                return interrupted(target, options, played, left);
             }
             done = first(&mut running) => done,
         };
@@ -279,7 +288,38 @@ pub async fn run_until(
         progress(Progress::Ended(&done.scene, count, total));
         played[place] = Some(done);
     }
+    let (longer, until) = (retry::longer(options), Instant::now() + retry::budget(options));
+    let due = retry::due(&played, options);
+    for (number, place) in due.iter().copied().enumerate() {
+        if Instant::now() >= until {
+            progress(Progress::NotRepeated(due.len() - number));
+            break;
+        }
+        let Some(first) = &played[place] else { continue };
+        progress(Progress::Repeats(&first.scene, longer.deadline));
+        let again = tokio::select! {
+            biased;
+            () = &mut stop => return interrupted(target, options, played, due.len() - number),
+            again = scenario_run::run_scenario(target, &chosen[place], &longer) => again,
+        };
+        played[place] = Some(again);
+    }
     summary::summarize(target.command(), options, played.into_iter().flatten().collect())
+}
+
+/// The report about a run that was interrupted when so many scenarios were left.
+fn interrupted(
+    target: &dyn Target,
+    options: &Options,
+    played: Vec<Option<ScenarioRun>>,
+    left: usize,
+) -> Report {
+    let played = played.into_iter().flatten().collect();
+    let mut report = summary::summarize(target.command(), options, played);
+    if report.scenes.is_empty() {
+        report.conclusion = Conclusion::CouldNotRun("interrupted before a scenario ended".to_owned());
+    }
+    Report { interrupted: Some(left), ..report }
 }
 
 /// Waits for the first future that completes.

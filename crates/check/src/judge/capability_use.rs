@@ -35,13 +35,13 @@ const BY_CLIENT: &[Use] = &[
 ];
 
 const BY_AGENT: &[Use] = &[
-    ("fs/read_text_file", "fs.readTextFile", &["FS-01"], &["FS-01", "FS-02"]),
-    ("fs/write_text_file", "fs.writeTextFile", &["FS-01"], &["FS-01", "FS-02"]),
-    ("terminal/create", "terminal", &["TERM-01"], &["TERM-01", "TERM-02"]),
-    ("terminal/output", "terminal", &["TERM-01"], &["TERM-01", "TERM-02"]),
-    ("terminal/wait_for_exit", "terminal", &["TERM-01"], &["TERM-01", "TERM-02"]),
-    ("terminal/kill", "terminal", &["TERM-01"], &["TERM-01", "TERM-02"]),
-    ("terminal/release", "terminal", &["TERM-01"], &["TERM-01", "TERM-02"]),
+    ("fs/read_text_file", "fs.readTextFile", &[], &["FS-02"]),
+    ("fs/write_text_file", "fs.writeTextFile", &[], &["FS-02"]),
+    ("terminal/create", "terminal", &[], &["TERM-02"]),
+    ("terminal/output", "terminal", &[], &["TERM-02"]),
+    ("terminal/wait_for_exit", "terminal", &[], &["TERM-02"]),
+    ("terminal/kill", "terminal", &[], &["TERM-02"]),
+    ("terminal/release", "terminal", &[], &["TERM-02"]),
 ];
 
 /// Updates that need a capability of the client.

@@ -23,6 +23,8 @@ pub(super) struct ScenarioRun {
     pub(super) skipped: Vec<(&'static str, String)>,
     /// Whether the peer took part: an agent answered, a client sent a request.
     pub(super) heard: bool,
+    /// Whether a wait has ended by its deadline.
+    pub(super) late: bool,
     /// The peer's capabilities, once `initialize` was answered.
     pub(super) capabilities: Option<Value>,
 }
@@ -43,14 +45,18 @@ pub(super) async fn run_scenario(target: &dyn Target, scenario: &Scenario, optio
         findings: Vec::new(),
         skipped: Vec::new(),
         heard: false,
+        late: false,
         capabilities: None,
     };
     if let Err(stop) = drive(target, scenario, options, &mut done).await {
+        done.late |= matches!(stop, Stop::Deadline(_));
         done.scene.stop = Some(stop);
     }
     done.heard |= takes_part(&done.scene.trace, scenario.judges);
     done.scene.failures = done.findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
     done.scene.took = started.elapsed();
+    // Scenarios about transports wait for their own connections, without the stage.
+    done.late |= scenario.transport().is_some() && done.scene.took >= options.deadline;
     tracing::debug!(
         scenario = scenario.name,
         failures = done.scene.failures,
@@ -96,6 +102,7 @@ async fn drive(
     done.findings = played.findings;
     done.skipped = played.skipped;
     done.heard = played.responded;
+    done.late = played.late;
     done.capabilities = played.initialized.then_some(played.capabilities);
     let seen = judge::judge(&done.scene.trace, Some(scenario.judges));
     done.findings.extend(

@@ -58,7 +58,8 @@ pub(super) fn summarize(command: Vec<String>, options: &Options, played: Vec<Sce
 
 pub(super) fn summarize_trace(trace: Trace, role: Option<Role>, options: &Options) -> Report {
     let (findings, version) = judge::judge_version(&trace, role);
-    let by_rule = by_rule(findings.iter().map(|finding| (0, finding)));
+    let mut by_rule = by_rule(findings.iter().map(|finding| (0, finding)));
+    drop_repeated(&mut by_rule);
     let binds = |rule: &Rule| role.is_none_or(|role| rule.binds(role));
     let rules: Vec<Outcome> = rules::all()
         .iter()
@@ -102,7 +103,7 @@ pub(super) fn summarize_trace(trace: Trace, role: Option<Role>, options: &Option
     }
 }
 
-fn is_wanted(rule: &Rule, options: &Options) -> bool {
+pub(super) fn is_wanted(rule: &Rule, options: &Options) -> bool {
     rule.is_over(&options.transports)
         && (options.only.is_empty() || options.only.iter().any(|only| only == rule.id))
         && (options.tiers.is_empty() || options.tiers.contains(&rule.tier()))
@@ -123,17 +124,25 @@ fn by_rule<'a>(
     index
 }
 
-/// Drops the failures of rules that repeat what a failure of another rule says.
+/// Drops failures that say what another failure says: of the same line under a rule that this one repeats,
+/// and of a rule whose cause is broken anywhere.
 fn drop_repeated(by_rule: &mut HashMap<&'static str, Vec<(usize, &Finding)>>) {
-    let fails = |findings: &Vec<(usize, &Finding)>| {
-        findings.iter().any(|(_, finding)| finding.verdict == Verdict::Fail)
-    };
-    for rule in rules::all().iter().filter(|rule| !rule.repeats.is_empty()) {
-        if rule.repeats.iter().any(|other| by_rule.get(other).is_some_and(fails))
-            && let Some(findings) = by_rule.get_mut(rule.id)
-        {
-            findings.retain(|(_, finding)| finding.verdict == Verdict::Pass);
-        }
+    for rule in rules::all().iter().filter(|rule| !(rule.repeats.is_empty() && rule.follows.is_empty())) {
+        let failures = |of: &[&'static str]| -> Vec<(usize, &Finding)> {
+            let findings = of.iter().filter_map(|other| by_rule.get(other)).flatten();
+            findings.filter(|(_, finding)| finding.verdict == Verdict::Fail).copied().collect()
+        };
+        let is_explained = !failures(rule.follows).is_empty();
+        let others = failures(rule.repeats);
+        let Some(findings) = by_rule.get_mut(rule.id) else { continue };
+        findings.retain(|(scene, finding)| {
+            let says_the_same = |(place, other): &(usize, &Finding)| {
+                place == scene
+                    && other.role == finding.role
+                    && finding.at.iter().any(|at| other.at.contains(at))
+            };
+            finding.verdict == Verdict::Pass || !(is_explained || others.iter().any(says_the_same))
+        });
     }
 }
 
@@ -244,4 +253,31 @@ fn could_not_run(played: &[ScenarioRun], left: usize, version: Version) -> Optio
         }
     }
     Some(Conclusion::CouldNotRun(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(rule: &'static str, at: usize) -> Finding {
+        Finding { rule, role: Role::Agent, verdict: Verdict::Fail, why: String::new(), at: vec![at] }
+    }
+
+    #[test]
+    fn a_failure_is_dropped_beside_the_one_that_it_repeats_and_nowhere_else() {
+        let (case, same) = (finding("TOOL-18", 4), finding("ROOT-04", 4));
+        let (elsewhere, later) = (finding("ROOT-04", 5), finding("ROOT-04", 4));
+        let mut all = by_rule([(0, &case), (0, &same), (0, &elsewhere), (1, &later)].into_iter());
+        drop_repeated(&mut all);
+        assert_eq!(all["TOOL-18"], [(0, &case)]);
+        assert_eq!(all["ROOT-04"], [(0, &elsewhere), (1, &later)]);
+    }
+
+    #[test]
+    fn a_failure_that_follows_from_another_rule_is_dropped_wherever_it_is() {
+        let (cause, effect) = (finding("FS-02", 4), finding("INIT-19", 9));
+        let mut all = by_rule([(0, &cause), (1, &effect)].into_iter());
+        drop_repeated(&mut all);
+        assert_eq!(all["INIT-19"], []);
+    }
 }

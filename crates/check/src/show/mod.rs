@@ -13,7 +13,6 @@ pub use lines::{Filter, Selection, line};
 pub use session::{Event, Item, SessionEvents, ToolTime};
 pub use summary::{Request, Summary};
 pub use text::{conversation, summary, timing};
-pub(crate) use v2::Conversation;
 
 /// Returns text that can be printed on a terminal: line feeds and tabs stay, other control characters are shown as `\u{…}`.
 pub fn visible(text: &str) -> String {

@@ -14,7 +14,7 @@ use super::session::{Event, Item, describe, plan_line};
 
 /// Messages, tool calls and terminals in the order of their first updates, and the state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Conversation {
+pub(super) struct Conversation {
     items: Vec<Entry>,
     /// The last state, with its stop reason.
     state: String,
@@ -93,18 +93,6 @@ impl Conversation {
             _ => return vec![Event::Other(kind.to_owned())],
         };
         begun.map(Event::Item).into_iter().collect()
-    }
-
-    /// The texts of all messages of a role that have one.
-    pub(crate) fn texts(&self, role: Role) -> impl Iterator<Item = String> {
-        let of_role = self.items.iter().filter_map(move |entry| match entry {
-            Entry::Message(message) if message.role == role => Some(message),
-            _ => None,
-        });
-        let text = |message: &Message| -> String {
-            message.content.iter().filter_map(|block| block["text"].as_str()).collect()
-        };
-        of_role.map(text).filter(|text| !text.is_empty())
     }
 
     /// Returns an item as it is shown.

@@ -204,7 +204,10 @@ impl Stage {
         match tokio::time::timeout(deadline, process.relaunched(code)).await {
             Ok(Some(launch)) => Ok(launch),
             Ok(None) => Err(Stop::NotExercised("another start of the agent cannot be seen here".to_owned())),
-            Err(_) => Err(Stop::NotExercised("the client did not start the agent once more".to_owned())),
+            Err(_) => {
+                self.deadline_passed();
+                Err(Stop::NotExercised("the client did not start the agent once more".to_owned()))
+            }
         }
     }
 

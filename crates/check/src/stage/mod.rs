@@ -128,6 +128,8 @@ pub struct Stage {
     responded: bool,
     /// Connections of Streamable HTTP that the scenario began.
     http_connections: Vec<String>,
+    /// Whether a wait has ended by its deadline.
+    late: bool,
 }
 
 impl Stage {
@@ -153,6 +155,7 @@ impl Stage {
             last: None,
             responded: false,
             http_connections: Vec::new(),
+            late: false,
             setup,
         }
     }
@@ -402,8 +405,16 @@ impl Stage {
 
     /// Waits until the transport of the client has kept or broken the rule. Returns whether that was
     /// in time.
-    pub(crate) async fn observes(&self, rule: &str) -> bool {
-        tokio::time::timeout(self.setup.deadline, self.observations.wait(rule)).await.is_ok()
+    pub(crate) async fn observes(&mut self, rule: &str) -> bool {
+        let is_seen = tokio::time::timeout(self.setup.deadline, self.observations.wait(rule)).await.is_ok();
+        self.late |= !is_seen;
+        is_seen
+    }
+
+    /// Notes that a wait has ended by its deadline, so that a failure may be one of the deadline. Waits of
+    /// the stage note it themselves.
+    pub(crate) fn deadline_passed(&mut self) {
+        self.late = true;
     }
 
     /// Turns observations into findings.
@@ -443,6 +454,7 @@ impl Stage {
             not_applicable: self.not_applicable,
             initialized,
             responded: self.responded,
+            late: self.late,
             capabilities: self.log.capabilities(self.setup.plays.other()).clone(),
         }
     }
@@ -463,6 +475,8 @@ pub struct StageReport {
     pub initialized: bool,
     /// Whether a server has responded.
     pub responded: bool,
+    /// Whether a wait has ended by its deadline.
+    pub late: bool,
     /// The capabilities of the peer under test.
     pub capabilities: Value,
 }

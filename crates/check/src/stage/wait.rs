@@ -77,7 +77,8 @@ impl Stage {
                 self.last = Some(message.index);
                 return Ok(message);
             }
-            self.receive(until, "the next message").await?;
+            let came = self.receive(until, "the next message").await;
+            self.noted(came)?;
         }
     }
 
@@ -191,7 +192,7 @@ impl Stage {
             match self.receive(until, "the end of the peer's output").await {
                 Ok(()) => {}
                 Err(Stop::PeerGone) => return Ok(()),
-                Err(stop) => return Err(stop),
+                Err(stop) => return self.noted(Err(stop)),
             }
         }
         Ok(())
@@ -200,9 +201,16 @@ impl Stage {
     /// Waits until the peer's program has exited. Returns `None` if that cannot be observed.
     pub async fn exit(&mut self) -> Result<Option<Exit>, Stop> {
         let Some(process) = &mut self.process else { return Ok(None) };
-        tokio::time::timeout(self.setup.deadline, process.exit())
-            .await
-            .map_err(|_| Stop::Deadline("the end of the program".to_owned()))
+        let exit = tokio::time::timeout(self.setup.deadline, process.exit()).await;
+        self.noted(exit.map_err(|_| Stop::Deadline("the end of the program".to_owned())))
+    }
+
+    /// The result of a wait. A deadline is noted.
+    fn noted<T>(&mut self, result: Result<T, Stop>) -> Result<T, Stop> {
+        if let Err(Stop::Deadline(_)) = &result {
+            self.deadline_passed();
+        }
+        result
     }
 
     /// Makes a running client act now.
@@ -243,7 +251,7 @@ impl Stage {
             let waits = self.services.waits() && soon < until;
             match self.receive(if waits { soon } else { until }, &what).await {
                 Err(Stop::Deadline(_)) if waits => {}
-                other => other?,
+                other => self.noted(other)?,
             }
         }
     }
@@ -307,7 +315,12 @@ impl Stage {
         }
     }
 
-    pub(super) async fn write(&mut self, mut bytes: &[u8]) -> Step {
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> Step {
+        let written = self.write_all(bytes).await;
+        self.noted(written)
+    }
+
+    async fn write_all(&mut self, mut bytes: &[u8]) -> Step {
         let until = Instant::now() + self.setup.deadline;
         let gone = |_| Stop::PeerGone;
         while !bytes.is_empty() {

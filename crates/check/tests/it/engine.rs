@@ -218,3 +218,81 @@ async fn a_refusal_that_has_another_reason_is_no_matter_of_meta() {
     let failed = report.rules.iter().filter(is_about_meta).filter(|outcome| outcome.failed());
     assert_eq!(failed.map(|outcome| outcome.rule.id).collect::<Vec<_>>(), Vec::<&str>::new());
 }
+
+/// An agent whose answer to an unknown method takes longer than a deadline: `is_slow` gets the number of the connection.
+fn hesitant(is_slow: fn(usize) -> bool, wait: Duration) -> Memory {
+    let count = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    Memory::new(move |link: Link, _: &StartOptions| {
+        let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        async move {
+            let (mut reader, mut writer) = link.split();
+            while let Ok(Some(line)) = reader.next().await {
+                let message: Value = serde_json::from_slice(line).unwrap_or_default();
+                let lines = match message["method"].as_str() {
+                    Some("initialize") => {
+                        result(&message, json!({ "protocolVersion": 1, "agentCapabilities": {} }))
+                    }
+                    _ if message.get("id").is_none() => Vec::new(),
+                    _ => {
+                        if is_slow(number) {
+                            tokio::time::sleep(wait).await;
+                        }
+                        let error = json!({ "code": -32601, "message": "Method not found" });
+                        vec![json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }).to_string()]
+                    }
+                };
+                for line in lines {
+                    if writer.send(line.as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Runs a scenario. Returns the report and the scenarios that ran again.
+async fn with_repeats(target: &Memory, known: &[&str]) -> (attache_check::run::Report, Vec<String>) {
+    let options = Options {
+        scenarios: vec!["unknown-method".to_owned()],
+        only: vec!["RPC-24".to_owned()],
+        known: known.iter().map(|&rule| rule.to_owned()).collect(),
+        ..Options::new(Role::Agent)
+    };
+    let mut again = Vec::new();
+    let report = attache_check::run::run(target, &options, &mut |progress| {
+        if let attache_check::run::Progress::Repeats(scene, deadline) = progress {
+            again.push(format!("{} {}", scene.name, deadline.as_secs()));
+        }
+    })
+    .await;
+    (report, again)
+}
+
+fn is_broken(report: &attache_check::run::Report, id: &str) -> bool {
+    report.rules.iter().any(|outcome| outcome.rule.id == id && outcome.failed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_passed_is_tried_again_with_more_time() {
+    // Slow once, or slower than the deadline and quicker than three of them.
+    for (is_slow, wait) in [((|number| number == 0) as fn(usize) -> bool, 600), (|_| true, 20)] {
+        let (report, again) = with_repeats(&hesitant(is_slow, Duration::from_secs(wait)), &[]).await;
+        assert_eq!(again, ["unknown-method 30"]);
+        assert!(!is_broken(&report, "RPC-24"));
+        assert_eq!(report.scenes.len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_late_again_is_broken() {
+    let never = hesitant(|_| true, Duration::from_secs(6000));
+    let (report, again) = with_repeats(&never, &[]).await;
+    assert!(is_broken(&report, "RPC-24") && again.len() == 1);
+    let outcome = report.rules.iter().find(|outcome| outcome.rule.id == "RPC-24").unwrap();
+    let why = &outcome.failures().next().unwrap().1.why;
+    assert!(why.contains("within 30 seconds"), "{why}");
+    // A failure that is known needs no second look.
+    let (report, again) = with_repeats(&never, &["RPC-24"]).await;
+    assert!(is_broken(&report, "RPC-24") && again.is_empty());
+}

@@ -62,6 +62,8 @@ fn options(deadline: Duration, wanted: impl Fn(&Scenario) -> bool) -> Options {
         transports: REMOTE.to_vec(),
         faults: true,
         deadline,
+        // What a variant never does takes real time.
+        retry_late: deadline > HURRY,
         scenarios: wanted.map(|scenario| scenario.name.to_owned()).collect(),
         ..Options::new(Role::Agent)
     }

@@ -6,7 +6,7 @@ use super::super::{EventLog, Findings, Message, Watcher};
 use super::{is_text, items};
 use crate::Role;
 
-// INIT-05, INIT-10, INIT-11, INIT-13, INIT-27, AUTH-14, NES-10, SSTAT-05, PROV-01
+// INIT-05, INIT-10, INIT-11, INIT-13, INIT-27, INIT-31, AUTH-14, NES-10, SSTAT-05, PROV-01
 pub(super) struct InitializeAnswer;
 
 /// Updates that only version 2 has.
@@ -36,8 +36,8 @@ const CAPABILITIES: [&str; 9] = [
 impl Watcher for InitializeAnswer {
     fn rules(&self) -> &'static [&'static str] {
         &[
-            "INIT-05", "INIT-10", "INIT-11", "INIT-13", "INIT-27", "INIT-28", "EXT-09", "AUTH-14", "NES-10",
-            "SSTAT-05", "PROV-01",
+            "INIT-05", "INIT-10", "INIT-11", "INIT-13", "INIT-27", "INIT-28", "INIT-31", "EXT-09", "AUTH-14",
+            "NES-10", "SSTAT-05", "PROV-01",
         ]
     }
 
@@ -75,12 +75,10 @@ fn version(message: &Message, result: &Value, out: &mut Findings) {
         let fits = version.as_u64().is_some_and(|number| number <= u64::from(u16::MAX));
         out.check("INIT-05", message, fits, || format!("`protocolVersion` is {version}"));
     }
-    let missing = ["protocolVersion", "agentCapabilities"].into_iter().find(|key| result[key].is_null());
-    // Version 2 says the latter in another place.
-    let missing = missing.filter(|_| *version != 2);
-    out.check("INIT-11", message, missing.is_none(), || {
-        format!("`{}` is missing", missing.unwrap_or_default())
-    });
+    out.check("INIT-11", message, !version.is_null(), || "`protocolVersion` is missing".to_owned());
+    // Version 2 names the capabilities otherwise.
+    let has_capabilities = *version == 2 || !result["agentCapabilities"].is_null();
+    out.check("INIT-31", message, has_capabilities, || "`agentCapabilities` is missing".to_owned());
 }
 
 fn promises(message: &Message, result: &Value, out: &mut Findings) {

@@ -17,6 +17,7 @@ pub(super) const DIALECT: Dialect = Dialect {
 
 const ABOUT: &[(&str, &str)] = &[
     ("InitializeResponse", "INIT-11"),
+    ("AgentCapabilities", "INIT-31"),
     ("LoadSessionRequest", "SESS-10"),
     ("McpServerStdio", "MCP-07"),
     ("McpServerHttp", "MCP-07"),

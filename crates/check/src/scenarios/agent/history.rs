@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::transcript::{Exchange, Transcript};
 use super::{begin, reopening, turn, unseen};
-use crate::judge::{Message, is_conversation, part};
+use crate::judge::{Message, is_conversation, part, v2};
 use crate::prompts::PromptKind;
 use crate::scenarios::scenario_table;
 use crate::stage::Id;
@@ -25,7 +25,7 @@ scenario_table! { Agent:
 }
 
 /// The message and tool updates of a session since `mark`.
-fn replay<'a>(
+pub(super) fn replay<'a>(
     stage: &'a Stage,
     session: &'a str,
     mark: usize,
@@ -39,7 +39,7 @@ fn parts<'a>(
 ) -> impl Iterator<Item = (&'a Message, &'a str, &'a Value)> {
     messages.iter().filter_map(move |message| {
         let (_, kind, update) = message.update()?;
-        (is_conversation(kind) && message.params()["sessionId"] == *session)
+        ((is_conversation(kind) || v2::is_conversation(kind)) && message.params()["sessionId"] == *session)
             .then_some((&**message, kind, update))
     })
 }
@@ -61,22 +61,7 @@ const LATE: Duration = Duration::from_secs(2);
 async fn load(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let mark = stage.mark();
-    let said = [
-        format!("Notice: say {TOKEN} again. Use no tools."),
-        stage.prompt_text(PromptKind::Say),
-        stage.prompt_text(PromptKind::Read),
-    ];
-    let mut live = Vec::new();
-    for text in said {
-        let mark = stage.mark();
-        let ended = turn(stage, &session, &text).await?;
-        let whole = ended.is_ok_and(|result| result["stopReason"] == "end_turn");
-        if whole {
-            live.push(Exchange::of_turn(&text, replay(stage, &session, mark)));
-        } else if live.is_empty() {
-            return unseen("the prompt failed, so there is nothing to load");
-        }
-    }
+    let live = play(stage, &session).await?;
     let contents_live = contents(stage, &session, mark);
     put_down(stage, &session).await?;
     let mark = stage.mark();
@@ -99,6 +84,27 @@ async fn load(stage: &mut Stage) -> Step {
         stage.check("SESS-17", again == ids, "the message ids of two replays differ");
     }
     Ok(())
+}
+
+/// Plays turns that a replay is compared with.
+pub(super) async fn play(stage: &mut Stage, session: &str) -> Result<Vec<Exchange>, Stop> {
+    let said = [
+        format!("Notice: say {TOKEN} again. Use no tools."),
+        stage.prompt_text(PromptKind::Say),
+        stage.prompt_text(PromptKind::Read),
+    ];
+    let mut live = Vec::new();
+    for text in said {
+        let mark = stage.mark();
+        let ended = turn(stage, session, &text).await?;
+        let whole = ended.is_ok_and(|result| result["stopReason"] == "end_turn");
+        if whole {
+            live.push(Exchange::of_turn(&text, replay(stage, session, mark)));
+        } else if live.is_empty() {
+            return unseen("the prompt failed, so there is nothing to open again");
+        }
+    }
+    Ok(live)
 }
 
 fn message_ids(stage: &Stage, session: &str, mark: usize) -> Vec<Value> {
@@ -155,6 +161,9 @@ fn whole(stage: &mut Stage, session: &str, mark: usize, live: &[Exchange]) {
     let calls = live.iter().map(Exchange::tools).sum::<usize>();
     let why = format!("{calls} tool calls were made, the replay has {}", replayed.tools());
     stage.check("SESS-15", replayed.tools() >= calls, why);
+    if let Some(what) = replayed.misplaced(live) {
+        stage.fail("SESS-15", what);
+    }
     if agents {
         stage.check("MSG-06", users, "messages of the agent have ids, those of the user have none");
     }

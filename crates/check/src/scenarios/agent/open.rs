@@ -13,7 +13,7 @@ use crate::{Role, Stage, Step, Stop};
 
 scenario_table! { Agent:
     "version-1": "version 1 is asked for",
-        ["INIT-05", "INIT-06", "INIT-11", "INIT-13", "INIT-18", "INIT-24", "INIT-27", "INIT-29", "AUTH-14",
+        ["INIT-05", "INIT-06", "INIT-11", "INIT-13", "INIT-18", "INIT-24", "INIT-27", "INIT-29", "INIT-31", "AUTH-14",
          "MCP-04"] => version_1;
     "version-newest": "a version that does not exist yet is asked for",
         ["INIT-07"] => version_unknown(65_535);
@@ -22,7 +22,7 @@ scenario_table! { Agent:
     "too-early": "a session before initialize", ["INIT-03"] in BOTH => too_early;
     "twice": "initialize comes twice", ["INIT-25"] => twice;
     "bare-client": "a client without any capability asks for everything",
-        ["INIT-22", "FS-01", "FS-02", "TERM-01", "TERM-02", "ELIC-01", "ELIC-03", "CONF-07",
+        ["INIT-22", "FS-02", "TERM-02", "ELIC-01", "ELIC-03", "CONF-07",
          "CONF-08", "NOTE-01", "NOTE-04", "NOTE-06", "PLAN-07", "PLAN-08", "SUBA-01", "AUTH-08", "INIT-10",
          "INIT-16"] in BOTH => bare_client;
     "null-capabilities": "capabilities that are null count as none", ["INIT-19"] in BOTH
@@ -202,19 +202,16 @@ async fn bare_client(stage: &mut Stage) -> Step {
         }
     }
     if worked && !stage.received(mark).iter().any(|message| lacking(stage, message).is_some()) {
-        let rules = [
-            "FS-01", "FS-02", "TERM-01", "TERM-02", "ELIC-01", "PLAN-07", "NOTE-01", "NOTE-06", "SUBA-01",
-            "AUTH-08",
-        ];
+        let rules = ["FS-02", "TERM-02", "ELIC-01", "PLAN-07", "NOTE-01", "NOTE-06", "SUBA-01", "AUTH-08"];
         stage.pass_all(&rules);
     }
     Ok(())
 }
 
 /// The rules about single capabilities of the client.
-const OF_CAPABILITIES: [&str; 12] = [
-    "FS-01", "FS-02", "TERM-01", "TERM-02", "ELIC-01", "PLAN-07", "PLAN-08", "NOTE-01", "NOTE-06", "SUBA-01",
-    "AUTH-08", "CONF-07",
+const OF_CAPABILITIES: [&str; 10] = [
+    "FS-02", "TERM-02", "ELIC-01", "PLAN-07", "PLAN-08", "NOTE-01", "NOTE-06", "SUBA-01", "AUTH-08",
+    "CONF-07",
 ];
 
 /// The capability that a message needs and the client lacks.

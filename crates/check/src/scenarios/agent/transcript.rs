@@ -2,7 +2,7 @@
 //!
 //! An agent stores a conversation in its own way: chunks are joined, white space changes, prompts
 //! get additions. So messages are compared by their words, and a message counts as repeated if more
-//! than half of its words are there.
+//! than half of its words are there. Updates may be of either version.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -34,20 +34,20 @@ impl Exchange {
     ) -> Exchange {
         let mut exchange = Exchange { prompt: prompt.to_owned(), ..Exchange::default() };
         // An echo of the prompt is none of the agent's words.
-        let updates = updates.filter(|(_, kind, _)| *kind != "user_message_chunk");
+        let updates = updates.filter(|(_, kind, _)| !is_of_user(kind));
         updates.for_each(|(_, kind, update)| exchange.take(kind, update));
         exchange
     }
 
     fn take(&mut self, kind: &str, update: &Value) {
-        let text = update["content"]["text"].as_str().unwrap_or_default();
         match kind {
-            "user_message_chunk" => self.prompt.push_str(text),
-            "agent_message_chunk" => {
-                self.text.push_str(text);
-                self.answer.push_str(text);
+            "user_message" | "user_message_chunk" => self.prompt.push_str(&text_of(&update["content"])),
+            "agent_message" | "agent_message_chunk" => {
+                let text = text_of(&update["content"]);
+                self.text.push_str(&text);
+                self.answer.push_str(&text);
             }
-            "tool_call" | "tool_call_update" => {
+            "tool_call" | "tool_call_update" | "tool_call_content_chunk" => {
                 self.tools.extend(update["toolCallId"].as_str().map(str::to_owned));
                 self.answer.clear();
                 self.text.push(' ');
@@ -76,7 +76,7 @@ impl Transcript {
     pub(super) fn of<'a>(updates: impl Iterator<Item = (&'a Message, &'a str, &'a Value)>) -> Transcript {
         let mut list: Vec<Exchange> = Vec::new();
         for (_, kind, update) in updates {
-            let begins = kind == "user_message_chunk" && list.last().is_none_or(|last| !last.is_silent());
+            let begins = is_of_user(kind) && list.last().is_none_or(|last| !last.is_silent());
             if begins || list.is_empty() {
                 list.push(Exchange::default());
             }
@@ -100,11 +100,43 @@ impl Transcript {
 
     /// The first message of these turns that is not in the replay, in words.
     pub(super) fn missing(&self, turns: &[Exchange]) -> Option<String> {
+        match self.reactions(turns) {
+            Err(what) => Some(what),
+            Ok(reactions) => {
+                let lost = turns.iter().zip(&reactions).find(|(turn, all)| !holds(&all.text, &turn.answer));
+                lost.map(|(turn, _)| format!("the answer {:?} to {:?}", turn.answer, turn.prompt))
+            }
+        }
+    }
+
+    /// The first tool call of these turns that the replay has at another place, in words.
+    pub(super) fn misplaced(&self, turns: &[Exchange]) -> Option<String> {
+        let reactions = self.reactions(turns).ok()?;
+        turns.iter().zip(&reactions).find_map(|(turn, all)| {
+            // Calls that are named anew cannot be found again.
+            let known = turn.tools.iter().filter(|id| self.0.iter().any(|one| one.tools.contains(*id)));
+            let elsewhere = known.clone().find(|id| !all.tools.contains(*id));
+            if let Some(id) = elsewhere {
+                return Some(format!("the tool call {id:?} is not in the turn of {:?}", turn.prompt));
+            }
+            let is_after =
+                known.count() > 0 && holds(&all.text, &turn.answer) && !holds(&all.answer, &turn.answer);
+            is_after
+                .then(|| format!("the answer {:?} comes before the tool calls that led to it", turn.answer))
+        })
+    }
+
+    /// What the replay has between the prompts of these turns.
+    ///
+    /// # Errors
+    /// The prompt that is missing, in words.
+    fn reactions(&self, turns: &[Exchange]) -> Result<Vec<Exchange>, String> {
         let mut from = 0;
+        let mut reactions = Vec::new();
         for (number, turn) in turns.iter().enumerate() {
             let rest = self.0.get(from..).unwrap_or_default();
             let Some(place) = rest.iter().position(|exchange| holds(&exchange.prompt, &turn.prompt)) else {
-                return Some(format!("the prompt {:?}", turn.prompt));
+                return Err(format!("the prompt {:?}", turn.prompt));
             };
             from += place;
             let next = turns.get(number + 1).map(|turn| &turn.prompt);
@@ -112,21 +144,22 @@ impl Transcript {
             // The reaction ends where the next prompt begins.
             let end = next
                 .and_then(|prompt| rest.iter().skip(1).position(|exchange| holds(&exchange.prompt, prompt)));
-            let text: String = rest.iter().take(end.map_or(rest.len(), |end| end + 1)).fold(
-                String::new(),
-                |mut text, exchange| {
-                    text.push_str(&exchange.text);
+            let mut all = Exchange::default();
+            for exchange in rest.iter().take(end.map_or(rest.len(), |end| end + 1)) {
+                if !exchange.tools.is_empty() {
+                    all.answer.clear();
+                }
+                for (text, more) in [(&mut all.text, &exchange.text), (&mut all.answer, &exchange.answer)] {
+                    text.push_str(more);
                     text.push(' ');
-                    text
-                },
-            );
-            if !holds(&text, &turn.answer) {
-                return Some(format!("the answer {:?} to {:?}", turn.answer, turn.prompt));
+                }
+                all.tools.extend(exchange.tools.iter().cloned());
             }
+            reactions.push(all);
             // Prompts without a reaction between them are one message of the replay.
             from += usize::from(!turn.is_silent());
         }
-        None
+        Ok(reactions)
     }
 }
 
@@ -137,6 +170,16 @@ impl fmt::Display for Transcript {
         }
         Ok(())
     }
+}
+
+fn is_of_user(kind: &str) -> bool {
+    matches!(kind, "user_message" | "user_message_chunk")
+}
+
+/// The text of a content block, or of a list of them.
+fn text_of(content: &Value) -> String {
+    let blocks = content.as_array().map_or(std::slice::from_ref(content), Vec::as_slice);
+    blocks.iter().filter_map(|block| block["text"].as_str()).collect()
 }
 
 fn words(text: &str) -> impl Iterator<Item = String> {
@@ -193,5 +236,34 @@ mod tests {
     fn prompts_without_a_reaction_are_one_message() {
         let live = [exchange("say one", ""), exchange("say two", "two")];
         assert_eq!(Transcript(vec![exchange("say onesay two one", "two")]).missing(&live), None);
+    }
+
+    #[test]
+    fn a_tool_call_stays_in_its_turn_and_before_the_answer() {
+        let with_tool = |id: &str, answer: &str| Exchange {
+            tools: [id.to_owned()].into(),
+            answer: answer.to_owned(),
+            ..exchange("read the file", "alpha")
+        };
+        let live = [exchange("say one", "one, two"), with_tool("t1", "alpha")];
+        assert_eq!(Transcript(live.to_vec()).misplaced(&live), None);
+        let after = Transcript(vec![live[0].clone(), with_tool("t1", "")]);
+        assert!(after.misplaced(&live).is_some_and(|what| what.contains("before the tool calls")));
+        let early = Exchange { tools: ["t1".to_owned()].into(), ..live[0].clone() };
+        let moved = Transcript(vec![early, exchange("read the file", "alpha")]);
+        assert!(moved.misplaced(&live).is_some_and(|what| what.contains("not in the turn")));
+        let renamed = Transcript(vec![live[0].clone(), with_tool("other", "")]);
+        assert_eq!(renamed.misplaced(&live), None);
+    }
+
+    #[test]
+    fn messages_of_version_2_are_lists_of_blocks_or_chunks() {
+        let block = |text: &str| serde_json::json!({ "content": [{ "type": "text", "text": text }] });
+        let mut exchange = Exchange::default();
+        exchange.take("user_message", &block("say one"));
+        exchange.take("agent_message", &block("one"));
+        exchange.take("tool_call_content_chunk", &serde_json::json!({ "toolCallId": "t" }));
+        assert_eq!((exchange.prompt.as_str(), exchange.tools()), ("say one", 1));
+        assert!(!exchange.has_answer() && exchange.text.starts_with("one"));
     }
 }

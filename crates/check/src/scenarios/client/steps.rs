@@ -171,9 +171,11 @@ pub(crate) async fn answer_to(stage: &mut Stage, id: &Id) -> Result<Answer, Stop
     let deadline = stage.deadline();
     let answers =
         |message: &Message| matches!(&message.kind, Kind::Response { id: other, .. } if other == id);
-    let message = timeout(deadline, stage.until("an answer", answers))
-        .await
-        .map_err(|_| Stop::Deadline("the answer".to_owned()))??;
+    let Ok(message) = timeout(deadline, stage.until("an answer", answers)).await else {
+        stage.deadline_passed();
+        return Err(Stop::Deadline("the answer".to_owned()));
+    };
+    let message = message?;
     match &message.kind {
         Kind::Response { outcome: Ok(result), .. } => Ok(Ok(result.clone())),
         Kind::Response { outcome: Err(error), .. } => Ok(Err(WireError::of(error))),

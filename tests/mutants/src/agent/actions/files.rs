@@ -67,7 +67,7 @@ fn canonical(path: &Path) -> PathBuf {
 /// The text of a file: the client's if it offers files (FS-01, FS-02), else that on disk.
 async fn text_of(turn: &Turn, path: &str) -> Result<Option<String>, Cancelled> {
     let agent = &turn.agent;
-    if !(turn.client_has("fs.readTextFile") || agent.is("FS-01") || agent.is("FS-02/read")) {
+    if !(turn.client_has("fs.readTextFile") || agent.is("FS-02/both") || agent.is("FS-02/read")) {
         return Ok(std::fs::read_to_string(path).ok());
     }
     let params = json!({ "sessionId": turn.session, "path": path, "line": 1, "limit": 100 });
@@ -204,7 +204,7 @@ pub(super) async fn write(turn: &Turn, path: &str, text: &str) -> Act {
 }
 
 async fn put(turn: &Turn, path: &str, text: &str) -> Result<bool, Cancelled> {
-    if !(turn.client_has("fs.writeTextFile") || turn.agent.is("FS-02")) {
+    if !(turn.client_has("fs.writeTextFile") || turn.agent.is("FS-02") || turn.agent.is("FS-02/both")) {
         return Ok(std::fs::write(path, text).is_ok());
     }
     let params: Value = json!({ "sessionId": turn.session, "path": path, "content": text });

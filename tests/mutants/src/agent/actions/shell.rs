@@ -63,7 +63,7 @@ fn in_own_shell(turn: &Turn, words: &[String]) {
 /// TERM-01, TERM-02: only in a terminal that the client offers.
 async fn in_terminal(turn: &Turn, tool: &str, words: &[String]) -> Result<Option<String>, Cancelled> {
     let agent = &turn.agent;
-    if !(turn.client_has("terminal") || agent.is("TERM-01") || agent.is("TERM-02")) {
+    if !(turn.client_has("terminal") || agent.is("TERM-02")) {
         return Ok(None);
     }
     let params = json!({

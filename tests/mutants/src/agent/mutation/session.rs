@@ -39,8 +39,8 @@ fn initialize(variant: &str, result: &mut Value) {
     let able = &mut result["agentCapabilities"];
     match variant {
         "INIT-05" => result["protocolVersion"] = json!("1"),
-        "INIT-11" => remove(result, "agentCapabilities"),
-        "INIT-11/version" => remove(result, "protocolVersion"),
+        "INIT-31" => remove(result, "agentCapabilities"),
+        "INIT-11" => remove(result, "protocolVersion"),
         "INIT-13" => remove(result, "agentInfo"),
         "INIT-28" | "EXT-09" => remove(able, "_meta"),
         "AUTH-01" => result["authMethods"] = json!([]),

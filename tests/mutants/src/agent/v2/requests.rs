@@ -295,6 +295,13 @@ impl Agent {
         if self.is("V2-26") {
             history.truncate(1);
         }
+        if self.is("V2-26/user") {
+            let second = history.iter().skip(1).position(|update| update["sessionUpdate"] == "user_message");
+            second.map(|place| history.remove(place + 1));
+        }
+        if self.is("V2-26/tools") {
+            history.retain(|update| update.get("toolCallId").is_none());
+        }
         for update in history {
             self.update(session, update).await;
         }

@@ -88,6 +88,7 @@ async fn cancel_waiting(stage: &mut Stage) -> Step {
         }
         Ok(Ok(Ok(_))) => stage.fail("V2-15", "a prompt that waited was inserted after session/cancel"),
         Ok(Err(Stop::Deadline(_))) | Err(_) => {
+            stage.deadline_passed();
             stage.fail("V2-15", "a prompt that waited was not answered after session/cancel");
         }
         Ok(Err(stop)) => return Err(stop),

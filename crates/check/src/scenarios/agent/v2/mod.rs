@@ -91,7 +91,10 @@ async fn idle(stage: &mut Stage, prompt: &Id) -> Result<Option<Value>, Stop> {
         Ok(Ok(Err(error))) => {
             Err(Stop::NotExercised(format!("the prompt was refused: {} {}", error.code, error.message)))
         }
-        Ok(Err(Stop::Deadline(_))) | Err(_) => Ok(None),
+        Ok(Err(Stop::Deadline(_))) | Err(_) => {
+            stage.deadline_passed();
+            Ok(None)
+        }
         Ok(Err(stop)) => Err(stop),
     }
 }

@@ -69,6 +69,7 @@ async fn permission(stage: &mut Stage) -> Step {
         }
         Ok(Ok(Err(error))) => stage.fail("V2-08", format!("a prompt at work was answered with {error}")),
         Ok(Err(Stop::Deadline(_))) | Err(_) => {
+            stage.deadline_passed();
             stage.fail("V2-08", "the work waits for a permission, and the prompt is not answered");
             return Ok(());
         }
