@@ -32,6 +32,11 @@ impl Baseline {
         Ok(Baseline { rules })
     }
 
+    /// The rules, in the order of their ids.
+    pub fn rules(&self) -> impl Iterator<Item = &'static str> {
+        self.rules.iter().copied()
+    }
+
     /// The text of a baseline that lists what the report found broken.
     pub fn text(report: &Report) -> String {
         let mut text = "# Rules that are known to be broken, for `attache check --baseline`.\n".to_owned();

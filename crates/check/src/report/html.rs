@@ -48,7 +48,11 @@ pub fn html(report: &Report) -> String {
     let _ = writeln!(body, "<h1>{}</h1>", escape(title.trim_end()));
     let class = if report.broken().any(|outcome| !outcome.known) { "bad" } else { "good" };
     let _ = writeln!(body, "<p class=\"headline {class}\">{}</p>", escape(&headline(report)));
-    let _ = writeln!(body, "<p class=\"dim\">{}</p>", escape(&Origin::of(report).line()));
+    let origin = Origin::of(report);
+    let _ = writeln!(body, "<p class=\"dim\">{}</p>", escape(&origin.line()));
+    if let Some(options) = origin.options.filter(|options| !options.is_empty()) {
+        let _ = writeln!(body, "<p class=\"dim\">options: {}</p>", escape(&options));
+    }
     summary(report, &mut body);
     failures(report, &mut body);
     rules(report, &mut body);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::terminal::text_of;
+use super::terminal::{surroundings, text_of};
 use super::{Origin, counts, reason, repeat, status_name};
 use crate::judge::Finding;
 use crate::run::{Conclusion, Outcome, Report, ScenarioResult};
@@ -21,6 +21,8 @@ pub fn json(report: &Report) -> Value {
         "version": 2,
         "checker": origin.checker,
         "schema": origin.schema,
+        "specification": origin.specification,
+        "options": origin.options,
         "peer": origin.peer,
         "date": origin.date,
         "protocol": report.version.number(),
@@ -75,16 +77,20 @@ fn failure(report: &Report, outcome: &Outcome, found: &(usize, Finding)) -> Valu
     let (place, finding) = found;
     let scene = report.scenes.get(*place);
     let entries = scene.map(|scene| scene.trace.entries.as_slice()).unwrap_or_default();
-    let lines = finding.at.iter().filter_map(|index| {
+    let line = |index: &usize| {
         let entry = entries.get(*index)?;
         let (from, text) = text_of(entry)?;
         Some(json!({ "entry": index, "t": entry.at.as_secs_f64(), "from": from, "text": text }))
-    });
+    };
+    let lines = finding.at.iter().filter_map(line);
+    let around = surroundings(entries, finding);
+    let around = around.iter().filter(|index| !finding.at.contains(index)).filter_map(line);
     json!({
         "scenario": scene.map(|scene| scene.name.as_str()),
         "party": finding.role.name(),
         "why": finding.why,
         "lines": lines.collect::<Vec<_>>(),
+        "around": around.collect::<Vec<_>>(),
         "again": repeat(report, outcome, found),
     })
 }

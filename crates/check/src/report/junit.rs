@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::html::escape;
-use super::terminal::{evidence, sourced};
+use super::terminal::{Look, evidence, sourced};
 use super::{Origin, counts, judged, reason, repeat};
 use crate::rules::Tier;
 use crate::run::{Conclusion, Outcome, Report};
@@ -46,10 +46,15 @@ fn suite(report: &Report, tier: Tier, out: &mut String) {
         rules.len(),
         not_applicable + not_exercised + fail - failures,
     );
+    let origin = Origin::of(report);
     let _ = writeln!(
         out,
-        "    <properties><property name=\"origin\" value=\"{}\"/></properties>",
-        escape(&Origin::of(report).line())
+        "    <properties><property name=\"origin\" value=\"{}\"/>{}</properties>",
+        escape(&origin.line()),
+        origin.options.map_or_else(String::new, |options| format!(
+            "<property name=\"options\" value=\"{}\"/>",
+            escape(&options)
+        ))
     );
     for outcome in rules {
         case(report, outcome, out);
@@ -93,7 +98,7 @@ fn case(report: &Report, outcome: &Outcome, out: &mut String) {
     }
     let mut lines = String::new();
     for (place, finding) in outcome.failures() {
-        for line in evidence(report, *place, finding, 2000) {
+        for line in evidence(report, *place, finding, Look { width: 2000, all: false, whole: true }) {
             let _ = writeln!(lines, "{line}");
         }
     }

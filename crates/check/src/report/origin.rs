@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::judge::Finding;
-use crate::run::{Outcome, Report};
+use crate::run::{Outcome, Repeat, Report};
 use crate::trace::EntryKind;
-use crate::{Role, Trace, Version};
+use crate::{Role, Trace, Version, sources};
 
 /// The revision of the protocol's schema that the rules are taken from.
 pub(crate) const SCHEMA: &str = "1.15.1";
@@ -16,6 +16,11 @@ pub(crate) struct Origin {
     pub(crate) checker: &'static str,
     /// The revision of the schema.
     pub(crate) schema: &'static str,
+    /// The revision of the specification's text.
+    pub(crate) specification: &'static str,
+    /// The options of the run as words of a shell, if they are known. Those that choose scenarios, rules
+    /// and reports are left out.
+    pub(crate) options: Option<String>,
     /// When the first scenario began, in UTC.
     pub(crate) date: Option<String>,
     /// Name and version of the judged peer, as it gives them.
@@ -28,20 +33,34 @@ impl Origin {
         Origin {
             checker: env!("CARGO_PKG_VERSION"),
             schema: SCHEMA,
+            specification: sources::revision(),
+            options: report.repeat.as_ref().map(options),
             date: traces().map(|trace| trace.head.started.clone()).find(|date| !date.is_empty()),
             peer: report.role.and_then(|role| traces().find_map(|trace| peer(trace, role, report.version))),
         }
     }
 
-    /// In one line.
+    /// In one line, without the options.
     pub(crate) fn line(&self) -> String {
-        let mut line = format!("attache check {}, schema {}", self.checker, self.schema);
+        let specification = self.specification.get(..12).unwrap_or(self.specification);
+        let mut line =
+            format!("attache check {}, schema {}, specification {specification}", self.checker, self.schema);
         for part in [&self.peer, &self.date].into_iter().flatten() {
             line += ", ";
             line += part;
         }
         line
     }
+}
+
+/// The words between the command and that of the peer.
+fn options(repeat: &Repeat) -> String {
+    // `attache check agent` is the command; flags before it belong to the options.
+    let is_name = |word: &&String| ["attache", "check", "agent", "server", "client"].contains(&word.as_str());
+    let before = repeat.before.iter().filter(|word| !is_name(word));
+    let after = repeat.after.iter().take_while(|word| *word != "--");
+    let words: Vec<String> = before.chain(after).map(|word| quoted(word)).collect();
+    words.join(" ")
 }
 
 /// Name and version that a peer gives in `initialize`.

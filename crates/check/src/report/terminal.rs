@@ -1,7 +1,7 @@
 //! The report for people at a terminal: what failed and why first, then a table of the rest.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Origin, counts, headline, judged, reason, repeat, status_name};
 use crate::judge::Finding;
@@ -17,11 +17,13 @@ pub struct Look {
     pub width: usize,
     /// Every rule, and not only those that failed.
     pub all: bool,
+    /// Long evidence as a whole.
+    pub whole: bool,
 }
 
 impl Default for Look {
     fn default() -> Look {
-        Look { width: 100, all: false }
+        Look { width: 100, all: false, whole: false }
     }
 }
 
@@ -77,7 +79,7 @@ fn heading(text: impl Into<String>, emphasis: Emphasis, out: &mut Vec<Line>) {
 
 /// How many failures of one rule are shown.
 const SHOWN: usize = 3;
-/// Characters of a line that is the evidence of a failure. The JSON report and `--traces` have the whole of longer ones.
+/// Characters of a line that is the evidence of a failure on a terminal. Reports in files have the whole of longer ones.
 const LONGEST: usize = 4000;
 
 /// The report as lines.
@@ -87,10 +89,12 @@ pub fn terminal(report: &Report, look: Look) -> Vec<Line> {
         Version::V2 => " --protocol 2",
     };
     let title = format!("attache check {}{version} {}", judged(report), report.command.join(" "));
-    let mut out = vec![
-        Line::new(Emphasis::Strong, title.trim_end()),
-        Line::new(Emphasis::Weak, Origin::of(report).line()),
-    ];
+    let origin = Origin::of(report);
+    let mut out =
+        vec![Line::new(Emphasis::Strong, title.trim_end()), Line::new(Emphasis::Weak, origin.line())];
+    if let Some(options) = origin.options.filter(|options| !options.is_empty()) {
+        out.push(Line::new(Emphasis::Weak, format!("options: {options}")));
+    }
     for tier in Tier::ALL {
         let failed: Vec<&Outcome> =
             report.rules.iter().filter(|outcome| outcome.failed() && outcome.rule.tier() == tier).collect();
@@ -121,7 +125,9 @@ fn broken(report: &Report, outcome: &Outcome, look: Look, out: &mut Vec<Line>) {
     let kinds = alike(outcome);
     for (place, finding, count) in kinds.iter().take(SHOWN) {
         for (number, line) in
-            evidence(report, *place, finding, look.width.saturating_sub(6)).iter().enumerate()
+            evidence(report, *place, finding, Look { width: look.width.saturating_sub(6), ..look })
+                .iter()
+                .enumerate()
         {
             let label = if number == 0 { "seen in " } else { "" };
             out.push(format!("    {label}{line}").into());
@@ -169,27 +175,31 @@ pub(super) fn sourced(rule: &Rule) -> Vec<String> {
 }
 
 /// The evidence of a failure: place and reason, then the lines of the wire, each with the one before and the one after it.
-pub(super) fn evidence(report: &Report, place: usize, finding: &Finding, width: usize) -> Vec<String> {
+pub(super) fn evidence(report: &Report, place: usize, finding: &Finding, look: Look) -> Vec<String> {
+    let width = look.width;
+    let longest = if look.whole { usize::MAX } else { LONGEST };
     let Some(scene) = report.scenes.get(place) else { return vec![finding.why.clone()] };
     let mut lines = wrapped(&format!("{}: {}", scene.name, finding.why), width);
     let entries = &scene.trace.entries;
-    let shown: Vec<usize> = (0..entries.len()).filter(|index| text_of(&entries[*index]).is_some()).collect();
-    let mut done = 0;
-    for index in &finding.at {
-        let Some(at) = shown.iter().position(|shown| shown == index) else { continue };
-        for (number, index) in shown.iter().enumerate().take(at + 2).skip(at.saturating_sub(1).max(done)) {
-            done = number + 1;
-            let entry = &entries[*index];
-            let Some((from, text)) = text_of(entry) else { continue };
-            let is_evidence = finding.at.contains(index);
-            let head = format!("{:>8.3} {from:<6} ", entry.at.as_secs_f64());
-            // The lines around it are there to find the place.
-            let room = if is_evidence { LONGEST } else { width.saturating_sub(head.len() + 2).max(40) };
-            let mark = if is_evidence { ">" } else { " " };
-            lines.push(format!("{mark} {head}{}", cut(&text, room)));
-        }
+    for index in surroundings(entries, finding) {
+        let entry = &entries[index];
+        let Some((from, text)) = text_of(entry) else { continue };
+        let is_evidence = finding.at.contains(&index);
+        let head = format!("{:>8.3} {from:<6} ", entry.at.as_secs_f64());
+        // The lines around it are there to find the place.
+        let room = if is_evidence { longest } else { width.saturating_sub(head.len() + 2).max(40) };
+        let mark = if is_evidence { ">" } else { " " };
+        lines.push(format!("{mark} {head}{}", cut(&text, room)));
     }
     lines
+}
+
+/// The entries that are evidence, each with the one before and the one after it, in their order.
+pub(super) fn surroundings(entries: &[Entry], finding: &Finding) -> Vec<usize> {
+    let shown: Vec<usize> = (0..entries.len()).filter(|index| text_of(&entries[*index]).is_some()).collect();
+    let places = finding.at.iter().filter_map(|index| shown.binary_search(index).ok());
+    let around: BTreeSet<usize> = places.flat_map(|at| at.saturating_sub(1)..=at + 1).collect();
+    around.into_iter().filter_map(|place| shown.get(place).copied()).collect()
 }
 
 /// What was sent, and by whom; `None` for anything else.
@@ -204,7 +214,8 @@ pub(super) fn text_of(entry: &Entry) -> Option<(&'static str, Cow<'_, str>)> {
 
 /// The beginning of a line of the wire; what would move the cursor is shown as a space.
 fn cut(text: &str, most: usize) -> String {
-    let clean: String = text.chars().take(most + 1).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let clean: String =
+        text.chars().take(most.saturating_add(1)).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if clean.chars().count() <= most {
         return clean;
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use attache_check::report::{self, Look, Mark};
-use attache_check::run::{Conclusion, Options, Report, judge_trace};
+use attache_check::run::{Conclusion, Options, Repeat, Report, judge_trace};
 use attache_check::{Entry, EntryKind, Role, Tier, Transport, Version};
 
 use crate::talk::begun;
@@ -24,7 +24,10 @@ fn sample() -> Report {
     );
     trace.head.command = vec!["agent".to_owned(), "--acp".to_owned()];
     let only = ["PROMPT-08", "STDIO-08", "RPC-07", "RPC-01", "TERM-05", "NES-05"].map(str::to_owned).into();
-    judge_trace(trace, Some(Role::Agent), &Options { only, ..Options::new(Role::Agent) })
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+    let report = judge_trace(trace, Some(Role::Agent), &Options { only, ..Options::new(Role::Agent) });
+    let after = words("--deadline 5 --env KEY=$KEY -- agent --acp");
+    Report { repeat: Some(Repeat { before: words("attache check agent"), after }), ..report }
 }
 
 fn snapshot(name: &str, text: &str) {
@@ -137,6 +140,22 @@ fn a_failure_is_marked_in_the_drawing() {
         "{row}"
     );
     assert_eq!(drawn.matches("marked").count(), 1);
+}
+
+#[test]
+fn evidence_is_cut_on_a_terminal_only() {
+    let long = format!("a {}", "y".repeat(9000));
+    let trace = begun("{}", "{}", &[&long]);
+    let only = vec!["STDIO-08".to_owned()];
+    let report = judge_trace(trace, Some(Role::Agent), &Options { only, ..Options::new(Role::Agent) });
+    let text = |whole| report::plain(&report::terminal(&report, Look { whole, ..Look::default() }));
+    assert!(text(true).contains(&long[2..]) && !text(false).contains(&long[2..]));
+    assert!(report::junit(&report).contains(&long[2..]));
+    let json = report::json(&report);
+    let failure = &json["rules"][0]["failures"][0];
+    assert_eq!(failure["lines"][0]["text"], long[2..]);
+    let before = failure["around"][0]["entry"].as_u64().unwrap();
+    assert_eq!(before + 1, failure["lines"][0]["entry"].as_u64().unwrap());
 }
 
 #[test]

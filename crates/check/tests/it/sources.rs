@@ -24,6 +24,14 @@ fn every_rule_says_whether_it_is_asked_for() {
 }
 
 #[test]
+fn a_rule_that_counts_has_a_likely_cause() {
+    for rule in rules::all().iter().filter(|rule| rule.tier().binds()) {
+        let cause = rule.sources().cause.as_deref();
+        assert!(cause.is_some_and(|cause| cause.len() > 20), "{}: {cause:?}", rule.id);
+    }
+}
+
+#[test]
 fn a_quote_names_a_revision() {
     for rule in rules::all() {
         for quote in &rule.sources().quotes {

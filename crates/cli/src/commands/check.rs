@@ -273,7 +273,7 @@ fn write_traces(report: &Report, dir: &Path, mask: &Mask) -> Result<()> {
 
 fn rendered(report: &Report, format: &str, look: Look) -> Result<String> {
     Ok(match format {
-        "text" => report::plain(&report::terminal(report, look)),
+        "text" => report::plain(&report::terminal(report, Look { whole: true, ..look })),
         "json" => format!("{}\n", report::json(report)),
         "junit" => report::junit(report),
         "html" => report::html(report),
@@ -287,7 +287,7 @@ fn rendered(report: &Report, format: &str, look: Look) -> Result<String> {
 
 fn look(cx: &Cx) -> Look {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    Look { width: columns.unwrap_or(110).max(60), all: cx.flags.verbose }
+    Look { width: columns.unwrap_or(110).max(60), all: cx.flags.verbose, whole: false }
 }
 
 fn print(cx: &Cx, lines: &[report::Line]) {
@@ -308,8 +308,9 @@ fn print(cx: &Cx, lines: &[report::Line]) {
 fn options(cx: &Cx, role: Role, transports: &[Transport]) -> Result<Options> {
     // Checked before a run that takes minutes.
     wanted_reports(cx)?;
-    baseline(cx)?;
+    let baseline = baseline(cx)?;
     let mut options = Options::new(role);
+    options.known = baseline.iter().flat_map(Baseline::rules).map(str::to_owned).collect();
     options.version = version(cx);
     options.transports = transports.to_vec();
     for list in &cx.flags.check.only {

@@ -21,7 +21,22 @@ impl Progress {
     }
 
     pub(super) fn show(&mut self, progress: &run::Progress<'_>) {
-        let run::Progress::Ended(scene, count, total) = progress else { return };
+        let (scene, count, total) = match progress {
+            run::Progress::Ended(scene, count, total) => (scene, count, total),
+            run::Progress::Begins(_) => return,
+            run::Progress::Repeats(scene, deadline) => {
+                let seconds = deadline.as_secs_f64();
+                return self.note(&format!(
+                    "{}: a deadline passed and a rule was broken; again, alone, with {seconds} s",
+                    scene.name
+                ));
+            }
+            run::Progress::NotRepeated(count) => {
+                return self.note(&format!(
+                    "a deadline passed in {count} more scenarios; no time is left to run them again"
+                ));
+            }
+        };
         self.failures += scene.failures;
         let failures =
             if self.failures > 0 { format!(", {} failures", self.failures) } else { String::new() };
@@ -31,6 +46,14 @@ impl Progress {
             && is_tenth(*count, *total)
         {
             output.note(format_args!("{count} of {total} scenarios{failures}"));
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        if let Some(line) = &mut self.line {
+            line.show(text);
+        } else if let Some(output) = &self.output {
+            output.note(text);
         }
     }
 
