@@ -331,10 +331,14 @@ impl Agent {
         if !(value.is_string() || (value.is_boolean() && typed)) {
             return Err(Refusal::params("`value` must be a string, or a boolean of type boolean"));
         }
+        let all = || {
+            let mut state = self.state();
+            let boolean = state.client_has("session.configOptions.boolean") || self.is("CONF-07");
+            state.open(id).map(|session| session.options(boolean)).unwrap_or_default()
+        };
+        let before = all();
         self.change(id, option, value, self.is("CONF-15"))?;
-        let mut state = self.state();
-        let boolean = state.client_has("session.configOptions.boolean") || self.is("CONF-07");
-        let mut options = state.open(id).map(|session| session.options(boolean)).unwrap_or_default();
+        let mut options = if self.is("CONF-13/before") { before } else { all() };
         if self.is("CONF-13")
             && let Some(list) = options.as_array_mut()
         {

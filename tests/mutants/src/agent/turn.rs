@@ -129,13 +129,17 @@ impl Agent {
 
 impl Turn {
     async fn run(&self, id: &Value, intent: Intent) {
+        let asks = intent == Intent::Ask;
+        let runs = matches!(intent, Intent::Run(_));
         let ended = actions::perform(self, intent).await;
         let agent = &self.agent;
         let told = self.is_told();
+        let overlooks = told && (agent.is("CANCEL-05") || (agent.is("CANCEL-05/asking") && asks));
+        let surfaces = told && (agent.is("CANCEL-06") || (agent.is("CANCEL-06/command") && runs));
         let reply = match ended {
             // CANCEL-05, CANCEL-06: errors caused by aborting are answered as `cancelled`.
-            _ if told && agent.is("CANCEL-06") => Err(Refusal::new(-32603, "The operation was aborted")),
-            _ if self.cancel.is_cancelled() && !(told && agent.is("CANCEL-05")) => Ok(self.stop("cancelled")),
+            _ if surfaces => Err(Refusal::new(-32603, "The operation was aborted")),
+            _ if self.cancel.is_cancelled() && !overlooks => Ok(self.stop("cancelled")),
             Ok(stop) => stop.map(|stop| self.stop(stop)),
             Err(Cancelled) => Ok(self.stop("end_turn")),
         };
@@ -154,6 +158,19 @@ impl Turn {
         }
         if (agent.is("CANCEL-08") && told) || (agent.is("PROMPT-11") && !self.cancel.is_cancelled()) {
             self.say("one more thing").await;
+        }
+        if agent.is("CANCEL-08/tool") && told {
+            self.end_last_tool().await;
+        }
+    }
+
+    /// CANCEL-08 broken: the last tool call ends after its turn.
+    async fn end_last_tool(&self) {
+        let last = self.change(|session| {
+            session.history.iter().rev().find_map(|update| update["toolCallId"].as_str().map(str::to_owned))
+        });
+        if let Some(Some(tool)) = last {
+            self.tool_update(&tool, json!({ "title": "Stopped" })).await;
         }
     }
 

@@ -60,6 +60,13 @@ pub(super) async fn ask(client: &Client, id: &Value, params: &Value) -> Answer {
         Decision::Cancelled if client.is("CANCEL-22") => Err(failure(-32800, "the turn was cancelled")),
         Decision::Cancelled if client.is("CANCEL-03/error") => Err(failure(-32603, "the dialog was closed")),
         Decision::Cancelled if client.is("PERM-08") || client.is("V2-43") => Ok(selected(client, options)),
+        Decision::Cancelled if client.is("PERM-08/rejects") => {
+            let reject = options
+                .iter()
+                .find(|option| option["kind"].as_str().is_some_and(|kind| kind.starts_with("reject")));
+            let id = reject.map(|option| option["optionId"].clone()).unwrap_or_default();
+            Ok(json!({ "outcome": { "outcome": "selected", "optionId": id } }))
+        }
         Decision::Cancelled => Ok(json!({ "outcome": { "outcome": "cancelled" } })),
         Decision::Allow => Ok(selected(client, options)),
     }

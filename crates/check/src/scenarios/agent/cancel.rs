@@ -20,7 +20,7 @@ scenario_table! { Agent:
     "cancel-asking": "cancelled while a permission waits",
         ["CANCEL-05", "CANCEL-06", "CANCEL-08", "CANCEL-12"] needs [Need::Prompt(PromptKind::Ask)] => asking;
     "cancel-running": "cancelled while a terminal runs", ["CANCEL-04", "CANCEL-05", "CANCEL-06", "CANCEL-08",
-        "TERM-05"] needs [Need::Prompt(PromptKind::RunLong)] => running;
+        "TERM-05", "TERM-22"] needs [Need::Prompt(PromptKind::RunLong)] => running;
     "cancel-late": "cancelled after the answer", ["CANCEL-10", "CANCEL-12"] => late;
     "cancel-request": "a request is cancelled by its id",
         ["CANCEL-16", "CANCEL-21", "CANCEL-23"] needs [Need::Prompt(PromptKind::Ask)] => request;
@@ -144,18 +144,19 @@ async fn running(stage: &mut Stage) -> Step {
     let id = stage.prompt(&session, PromptKind::RunLong).await?;
     let runs = |message: &Message| message.asks("terminal/wait_for_exit") || message.asks("terminal/output");
     if !served(stage, &id, runs).await? {
-        return unseen("the agent ran no command in a terminal of the client");
+        let left = running_terminal(stage, &session).filter(|_| !stage.is_running(&id));
+        if let Some((id, created)) = left {
+            let why =
+                format!("the turn has ended, and the command in terminal {id:?}, to be waited for, runs on");
+            stage.fail_at("TERM-22", &[created], why);
+        }
+        return unseen("the agent waited for no command in a terminal of the client");
     }
+    stage.pass("TERM-22");
     stage.cancel(&session).await?;
     judge(stage, &id, true).await?;
     stage.quiet(AFTERWARDS).await?;
-    let runs = stage
-        .log()
-        .terminals
-        .iter()
-        .find(|(_, one)| one.session == session && one.released.is_none() && !one.ended && !one.killed)
-        .map(|(id, one)| (id.clone(), one.created));
-    match runs {
+    match running_terminal(stage, &session) {
         Some((id, created)) => stage.fail_at(
             "CANCEL-04",
             &[created],
@@ -164,6 +165,14 @@ async fn running(stage: &mut Stage) -> Step {
         None => stage.pass("CANCEL-04"),
     }
     ping(stage).await
+}
+
+/// A terminal of the session whose command has not ended, with the entry that made it.
+fn running_terminal(stage: &Stage, session: &str) -> Option<(String, usize)> {
+    let mut terminals = stage.log().terminals.iter();
+    let runs = terminals
+        .find(|(_, one)| one.session == session && one.released.is_none() && !one.ended && !one.killed);
+    runs.map(|(id, one)| (id.clone(), one.created))
 }
 
 async fn late(stage: &mut Stage) -> Step {

@@ -79,7 +79,7 @@ async fn in_terminal(turn: &Turn, tool: &str, words: &[String]) -> Result<Option
     let shown = if agent.is("TOOL-16/released") { json!([]) } else { content.clone() };
     turn.tool_update(tool, json!({ "status": "in_progress", "content": shown })).await;
     let which = json!({ "sessionId": turn.session, "terminalId": terminal });
-    if agent.is("TERM-05/left") {
+    if agent.is("TERM-05/left") || (agent.is("TERM-22") && !is_short(words)) {
         return Ok(Some(String::new()));
     }
     let polls = agent.is("TERM-05/polled") && is_short(words);
