@@ -140,3 +140,11 @@ pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 pub(crate) fn repository(dir: &Path) -> Option<&Path> {
     dir.ancestors().find(|dir| dir.join(".git").exists())
 }
+/// Shows a directory for a person: below the home directory it begins with `~`.
+pub(crate) fn below_home(dir: &Path) -> String {
+    let home = std::env::home_dir();
+    match home.as_deref().and_then(|home| dir.strip_prefix(home).ok()) {
+        Some(inside) => Path::new("~").join(inside).display().to_string(),
+        None => dir.display().to_string(),
+    }
+}

@@ -10,6 +10,7 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use tokio::sync::mpsc;
 
 use crate::output::locale_is_unicode;
+use crate::render::text::Look;
 
 /// Enables bracketed paste.
 const ENTER: &[u8] = b"\x1b[?2004h";
@@ -27,6 +28,12 @@ pub fn can_move_cursor() -> bool {
 /// Returns whether unknown sequences are ignored. The Linux console takes the one for keys as "restore the cursor".
 fn ignores_unknown_sequences() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term != "linux")
+}
+
+/// Returns what the terminal at standard output can show.
+pub fn look() -> Look {
+    let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    Look { colours, unicode: is_unicode() }
 }
 
 static RAW: AtomicBool = AtomicBool::new(false);
@@ -142,6 +149,12 @@ impl Keys {
         }
     }
 
+    /// Discards the events that were not taken.
+    pub fn forget(&mut self) {
+        self.early.clear();
+        while self.events.try_recv().is_ok() {}
+    }
+
     /// Leaves the keys to another program, until [`resume`](Self::resume).
     pub fn pause(&mut self) -> io::Result<()> {
         #[cfg(unix)]
@@ -154,6 +167,54 @@ impl Keys {
         #[cfg(unix)]
         self.pause.end();
     }
+}
+
+/// Does what Ctrl-C does in the terminal's normal mode.
+#[cfg(unix)]
+pub fn interrupt() -> io::Result<()> {
+    use rustix::process::{Signal, getpid, kill_process};
+    Ok(kill_process(getpid(), Signal::INT)?)
+}
+
+/// Reads a line in the terminal's normal mode; `None` at the end of the input. Cancel-safe: a line that is not complete
+/// stays in the terminal.
+#[cfg(unix)]
+pub async fn read_line() -> Option<String> {
+    use std::os::fd::AsRawFd as _;
+
+    use filedescriptor::{POLLIN, pollfd};
+
+    let (open, closed) = std::os::unix::net::UnixStream::pair().ok()?;
+    let (sender, line) = tokio::sync::oneshot::channel();
+    std::thread::Builder::new()
+        .name("line".to_owned())
+        .spawn(move || {
+            let fds = [io::stdin().as_raw_fd(), closed.as_raw_fd()];
+            loop {
+                let mut wanted = fds.map(|fd| pollfd { fd, events: POLLIN, revents: 0 });
+                match filedescriptor::poll(&mut wanted, None) {
+                    Ok(_) => {}
+                    Err(filedescriptor::Error::Poll(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                        continue;
+                    }
+                    Err(_) => return,
+                }
+                let [typed, given_up] = wanted;
+                if given_up.revents != 0 {
+                    return;
+                }
+                if typed.revents != 0 {
+                    break;
+                }
+            }
+            let mut text = String::new();
+            let read = io::stdin().read_line(&mut text);
+            let _ = sender.send(read.is_ok_and(|count| count > 0).then_some(text));
+        })
+        .ok()?;
+    let line = line.await.ok().flatten();
+    drop(open);
+    line
 }
 
 /// A reader that can be paused: a thread in a read would take the next key from an editor that has the terminal.

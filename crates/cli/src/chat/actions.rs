@@ -7,13 +7,13 @@ use attache::client::Session;
 
 use super::app::{Effect, Pick};
 use super::drive::Driver;
-use super::picker::{Picker, Row};
 use super::transcript::Severity;
 use super::ui::TaskResult;
 use super::undo::Applied;
 use super::{Opener, clipboard, files, help};
 use crate::error::{Context as _, Failure, Result};
 use crate::session_store::Record;
+use attache_term::picker::{Picker, Row};
 
 impl Driver<'_> {
     /// Performs an effect that is not about the session. Returns it if it is another one.

@@ -16,7 +16,6 @@ use super::ask::url::Page;
 use super::attention::Attention;
 use super::files::Files;
 use super::foreground::Foreground;
-use super::picker::Picker;
 use super::state::{SessionState, Target};
 use super::tasks::TaskId;
 use super::transcript::{Severity, Transcript};
@@ -25,6 +24,7 @@ use super::view::{Canvas, View};
 use crate::checkpoints::Parts;
 use crate::tool_call::complete_request;
 use attache_term::editor::Editor;
+use attache_term::picker::Picker;
 use attache_term::render::style::Line;
 
 /// The time in which a second Ctrl-C quits.

@@ -12,11 +12,11 @@ use super::commands::{self, Command, Input};
 use super::foreground::Foreground;
 use super::help;
 use super::item::echo_prompt;
-use super::picker::{Picked, Picker, Row};
 use super::state::{Setting, SettingValue};
 use super::transcript::Severity;
 use attache_term::editor::ActionResult;
 use attache_term::editor::complete::complete;
+use attache_term::picker::{Picked, Picker, Row};
 
 impl App {
     pub(crate) fn paste(&mut self, text: &str) {

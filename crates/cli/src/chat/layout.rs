@@ -120,7 +120,7 @@ impl App {
         }
         if let Some(picker) = &self.picker {
             let top = lines.len();
-            let (rows, (row, column)) = picker.render(canvas);
+            let (rows, (row, column)) = picker.render(canvas.columns, canvas.rows, canvas.look);
             lines.extend(rows);
             return (lines, Some((top + row, column)));
         }

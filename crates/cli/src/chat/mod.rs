@@ -34,7 +34,6 @@ mod item;
 mod keys;
 mod layout;
 mod open;
-mod picker;
 mod resume;
 mod saved_session;
 mod scrollback;

@@ -4,14 +4,10 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::time::SystemTime;
 
-use attache_term::device::{self, Keys, Raw};
-use attache_term::render::text::Look;
-use attache_term::screen::{Frame, Screen};
-use crossterm::event::{Event, KeyEventKind};
+use attache_term::device;
+use attache_term::dialog::{DialogKeys, pick};
+use attache_term::picker::{Picker, Row};
 
-use super::picker::{Picked, Picker, Row};
-use super::ui::usable;
-use super::view::Canvas;
 use crate::args::{CommandLine, Flags};
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::Paths;
@@ -40,7 +36,7 @@ pub(crate) fn choose(paths: &Paths, line: &mut CommandLine, flags: &mut Flags) -
         if records.is_empty() {
             return Err(Failure::runtime("no conversations yet").hint("start one: attache"));
         }
-        match runtime(pick(&records))? {
+        match runtime(choose_record(&records))? {
             Some(record) => record,
             None => return Ok(false),
         }
@@ -79,18 +75,12 @@ fn named(records: &[Record], wanted: &str) -> Result<Record> {
 fn row(record: &Record, now: SystemTime) -> Row<Record> {
     let title = record.title.as_deref().or(record.name.as_deref()).unwrap_or("(no title)");
     let agent = record.agent.as_deref().unwrap_or(&record.agent_command);
-    let home = std::env::home_dir();
-    let inside = home.as_deref().and_then(|home| record.cwd.strip_prefix(home).ok());
-    let directory = match inside {
-        Some(inside) => Path::new("~").join(inside),
-        None => record.cwd.clone(),
-    };
     Row {
         label: title.to_owned(),
         about: format!(
             "{}  {agent}  {}  {}",
             ago(&record.last_used_at, now),
-            directory.display(),
+            crate::paths::below_home(&record.cwd),
             short(&record.id)
         ),
         current: false,
@@ -99,33 +89,8 @@ fn row(record: &Record, now: SystemTime) -> Row<Record> {
 }
 
 /// Lets the user choose. `None` if they leave.
-async fn pick(records: &[Record]) -> Result<Option<Record>> {
+async fn choose_record(records: &[Record]) -> Result<Option<Record>> {
     let now = SystemTime::now();
     let mut picker = Picker::new("Resume", records.iter().map(|record| row(record, now)).collect());
-    let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let look = Look { colours, unicode: device::is_unicode() };
-    let raw = Raw::enter().context("the terminal")?;
-    let mut keys = Keys::read().context("the terminal")?;
-    let mut screen = Screen::new(io::stdout(), look);
-    let picked = loop {
-        let (columns, rows) = crossterm::terminal::size().context("the terminal")?;
-        let (columns, rows) = (usable(columns.into()), usize::from(rows).max(1));
-        let canvas = Canvas { columns, rows, look, cwd: "/".into(), beat: 0, unfold: false };
-        let (live, cursor) = picker.render(&canvas);
-        screen.draw(Frame { live, cursor: Some(cursor), ..Frame::default() }).context("the terminal")?;
-        match keys.next().await {
-            None => break None,
-            Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match picker.key(key) {
-                Picked::Left => break None,
-                Picked::Value(record) => break Some(record),
-                Picked::Changed | Picked::Nothing => {}
-            },
-            Some(_) => {}
-        }
-    };
-    // The chat that follows reads the keys itself.
-    keys.pause().context("the terminal")?;
-    screen.leave().context("the terminal")?;
-    drop(raw);
-    Ok(picked)
+    pick(&mut DialogKeys::default(), &[], &mut picker, device::look()).await.context("the terminal")
 }

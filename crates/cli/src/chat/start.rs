@@ -13,7 +13,6 @@ use tokio::sync::mpsc;
 use super::app::Pick;
 use super::attention::Attention;
 use super::drive::InitialSession;
-use super::picker::Row;
 use super::saved_session::SavedSession;
 use super::traffic::Traffic;
 use super::{ChatParameters, Opener};
@@ -28,6 +27,7 @@ use crate::run::{self, Connection, Permits, Restored, SessionLock, StderrTail};
 use crate::runtime::runtime;
 use crate::session_store::{Record, Recorder, Scope, Store, short};
 use crate::wire::Wire;
+use attache_term::picker::Row;
 
 /// Chats with the chosen agent in this directory, in a new session or in a named one.
 pub(crate) fn chat(cx: &Cx) -> Result<()> {

@@ -9,13 +9,13 @@ use attache_term::render::text::{clean, cut_line, width};
 
 use super::app::{App, Pick};
 use super::drive::Driver;
-use super::picker::{Picker, Row};
 use super::subagents;
 use super::transcript::{Severity, Transcript};
 use super::ui::TaskResult;
 use super::undo::Applied;
 use super::view::Canvas;
 use crate::error::Failure;
+use attache_term::picker::{Picker, Row};
 
 /// Tool calls whose titles are remembered.
 const MAX_CALLS: usize = 256;

@@ -12,12 +12,12 @@ use attache::wire::v1::{ToolCallContent, ToolKind};
 use super::app::{App, Effect, Phase, Pick};
 use super::drive::{Driver, OrExit};
 use super::help;
-use super::picker::{Picker, Row};
 use super::transcript::Severity;
 use super::ui::TaskResult;
 use crate::checkpoints::{Checkpoint, Checkpoints, FileDiff, Outcome, Part, Parts, Store};
 use crate::error::Result;
 use crate::output::count;
+use attache_term::picker::{Picker, Row};
 
 /// Bytes of a prompt that are kept with its checkpoint.
 const MAX_PROMPT: usize = 16 << 10;

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use attache_host::policy::{Choice, Question, Section};
+use attache_host::policy::{Answer, Choice, Question, Section};
 use serde::{Deserialize, Serialize};
 
 use crate::output::{Document, Mark, revealed};
+use attache_term::answers::Answers;
 use attache_term::render::style::{Colour, Style};
 
 /// Returns the parts of a question without texts of the agent that only say again what the headline or a command says.
@@ -24,6 +25,31 @@ pub(crate) fn sections(question: &Question, headline: &str) -> Vec<Section> {
         text != headline.trim_end_matches('?') && !commands.iter().any(|command| command == text)
     });
     all
+}
+
+/// Returns the answers as rows for the keys.
+pub(crate) fn answers(choices: &[Choice]) -> Answers {
+    let answer = |choice: &Choice| attache_term::answers::Answer {
+        key: choice.key,
+        label: choice.label.clone(),
+        allows: choice.allows,
+    };
+    Answers::new(choices.iter().map(answer))
+}
+
+/// Returns the answer that refuses. `None` if there is none.
+pub(crate) fn refusal(choices: &[Choice]) -> Option<usize> {
+    let refusal = choices.iter().position(|choice| choice.answer == Answer::Reject);
+    refusal.or_else(|| choices.iter().position(|choice| !choice.allows))
+}
+
+/// What the user answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answered {
+    /// The answer with this index.
+    Choice(usize),
+    /// A refusal, and the prompt that the agent gets instead.
+    Instead(String),
 }
 
 /// A question, its parts and its answers.

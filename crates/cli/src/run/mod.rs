@@ -7,6 +7,7 @@
 //! `protocol.rs` and `socket.rs` are how commands talk to it.
 
 mod ask;
+mod asker;
 mod compare;
 mod control;
 mod exec;
@@ -36,7 +37,7 @@ mod tail;
 mod turn;
 mod worker;
 
-pub(crate) use ask::sections;
+pub(crate) use ask::{answers, refusal, sections};
 pub(crate) use compare::compare;
 pub(crate) use control::{cancel, set, set_mode};
 pub(crate) use exec::{exec, leave, show_stderr, wire_log};

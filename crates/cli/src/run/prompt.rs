@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::json;
 
+#[cfg(unix)]
+use super::ask::Answered;
 use super::exec::{end, wire_log};
 use super::input;
 use super::permits::Permits;
@@ -36,7 +38,17 @@ pub(crate) fn find(cx: &Cx, setup: &SessionSetup) -> Result<Record> {
         Kind::NoSession,
         format_args!("no session in this directory yet (searched up to {})", boundary(&cx.cwd).display()),
     )
-    .hint(format!("start one: attache{agent} sessions new{name}"));
+    .hint(format!("start chatting: attache{agent}"))
+    .hint(format!("for scripts, start one: attache{agent} sessions new{name}"));
+    // A chat is not continued by itself: it may be one that was ended on purpose.
+    let chatted = |record: &Record| record.cwd == cx.cwd && record.turns > 0;
+    let failure = match Store::new(&cx.paths).of_agent(&scope)?.iter().find(|record| chatted(record)) {
+        Some(record) => failure.hint(format!(
+            "continue the last chat here in a terminal: attache -c (it is {})",
+            crate::session_store::short(&record.id)
+        )),
+        None => failure,
+    };
     // Words without a command are a prompt; a command that was mistyped is one too.
     let mistyped = cx.args.word(0).filter(|_| cx.args.path().is_empty());
     let mistyped = mistyped.filter(|word| word.len() > 3).and_then(crate::args::nearest_command);
@@ -169,6 +181,8 @@ async fn follow(
                     return Err(Failure::interrupted());
                 }
                 cancelled = true;
+                // The end of the turn answers it.
+                question = None;
                 let _ = owner.send(&FollowUp::Cancel).await;
                 continue;
             }
@@ -244,7 +258,10 @@ enum QuestionKind {
 #[cfg(unix)]
 async fn ask(local: &mut Local, question: Option<&Question>) -> Option<Answer> {
     match question.map(|question| &question.kind) {
-        Some(QuestionKind::Choice(ask)) => local.ask(ask).await.map(Answer::Choice),
+        Some(QuestionKind::Choice(ask)) => local.ask(ask).await.map(|answered| match answered {
+            Answered::Choice(choice) => Answer::Choice(choice),
+            Answered::Instead(prompt) => Answer::Instead(prompt),
+        }),
         Some(QuestionKind::Line(text)) => local.line_for(text).await.map(Answer::Line),
         None => std::future::pending().await,
     }

@@ -17,7 +17,7 @@ use super::worker::Setting;
 use crate::error::Failure;
 
 /// The version of these messages. Both sides must have the same.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// The first message of a command.
 #[derive(Debug, Serialize, Deserialize)]
@@ -126,6 +126,8 @@ pub(super) enum FollowUp {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
     Choice(usize),
+    /// A refusal, and the prompt that the agent gets instead.
+    Instead(String),
     Line(String),
 }
 

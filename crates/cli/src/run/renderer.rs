@@ -1,24 +1,20 @@
 //! Shows the messages of a turn and asks for permission.
 
 use std::future::Future;
-use std::io::{self, BufRead as _, IsTerminal as _};
+use std::io::{self, IsTerminal as _};
 use std::pin::pin;
 
-use attache::Flow;
-use tokio::sync::mpsc;
-
-use super::ask::Ask;
+use super::ask::{Answered, Ask};
+use super::asker::Asker;
 #[cfg(unix)]
 use super::protocol::Reply;
 use crate::error::Failure;
 use crate::forms::{self, Person};
 use crate::log::WireLog;
-use crate::output::{
-    Channel, Document, Mark, Output, Reading, TurnRenderer, revealed, show_pages, wait_unanswered,
-};
+use crate::output::{Mark, Output, TurnRenderer};
 use crate::session_store::Recorder;
 use crate::wire::{Lines, Wire};
-use attache_term::render::style::{Colour, Line, Style};
+use attache::Flow;
 
 /// The destination of the messages of a turn.
 pub(crate) enum Renderer {
@@ -49,7 +45,7 @@ impl Local {
         Local {
             screen: TurnRenderer::new(output),
             log,
-            asker: attended.then(Asker::default),
+            asker: attended.then(|| Asker::new(output)),
             strict: output.strict,
         }
     }
@@ -72,7 +68,7 @@ impl Local {
     }
 
     /// Asks the person at the terminal. `None` if there is none, or no answer.
-    pub(crate) async fn ask(&mut self, ask: &Ask) -> Option<usize> {
+    pub(crate) async fn ask(&mut self, ask: &Ask) -> Option<Answered> {
         self.screen.finish();
         // The question must not precede the messages that led to it.
         let _ = self.write().await;
@@ -160,7 +156,7 @@ impl Renderer {
     }
 
     /// Asks for permission. `None` without an answer.
-    pub(crate) async fn ask(&mut self, ask: &Ask) -> Option<usize> {
+    pub(crate) async fn ask(&mut self, ask: &Ask) -> Option<Answered> {
         match self {
             Renderer::Local(local) => local.ask(ask).await,
             #[cfg(unix)]
@@ -291,75 +287,4 @@ impl<'a> View<'a> {
             }
         }
     }
-}
-
-/// Reads answers from the terminal. The thread that does so is started with the first question.
-#[derive(Default)]
-struct Asker(Option<mpsc::Receiver<String>>);
-
-impl Asker {
-    async fn ask(&mut self, ask: &Ask, channel: &mut Channel) -> Option<usize> {
-        channel.line(&Line::new());
-        if let Reading::Stopped { shown, total } = self.read(&ask.document(), channel).await {
-            let left = match total - shown {
-                1 => "1 line was not read".to_owned(),
-                lines => format!("{lines} lines were not read"),
-            };
-            channel.line(&Mark::Permission.then(left));
-        }
-        for (key, choice) in ask.menu() {
-            let colour = if choice.allows { Colour::Green } else { Colour::Red };
-            let line = Line::styled(format!("  [{key}] "), Style::BOLD.colour(colour));
-            channel.line(&line.with(revealed(&choice.label), Style::PLAIN));
-        }
-        let _ = channel.write();
-        self.pause().await;
-        loop {
-            let line = self.line_for(&format!("{} your answer: ", Mark::Question.text()), channel).await?;
-            let choice = ask.choice(&line);
-            if choice.is_some() || line.trim().is_empty() {
-                return choice;
-            }
-            channel.line(&Line::from("no such answer; an empty line denies"));
-        }
-    }
-
-    /// Shows a document, page by page.
-    async fn read(&mut self, document: &Document, channel: &mut Channel) -> Reading {
-        show_pages(document, channel, async || self.line().await).await
-    }
-
-    /// Waits until the question can be read. Input typed before that is discarded.
-    async fn pause(&mut self) {
-        wait_unanswered().await;
-        if let Some(lines) = &mut self.0 {
-            while lines.try_recv().is_ok() {}
-        }
-    }
-
-    async fn line_for(&mut self, question: &str, channel: &mut Channel) -> Option<String> {
-        channel.part(&Line::from(question));
-        let _ = channel.write();
-        let line = self.line().await;
-        channel.answered();
-        line
-    }
-
-    /// Reads a line; `None` at the end of the input.
-    async fn line(&mut self) -> Option<String> {
-        self.0.get_or_insert_with(read_lines).recv().await
-    }
-}
-
-fn read_lines() -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::channel(1);
-    std::thread::spawn(move || {
-        for line in io::stdin().lock().lines() {
-            let Ok(line) = line else { return };
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }

@@ -20,7 +20,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
-use super::ask::Ask;
+use super::ask::{Answered, Ask};
 use super::protocol::{
     Answer, FollowUp, Incoming, RemoteCommand, Reply, Request, parse_incoming, push_wire, reply_line, to_line,
 };
@@ -418,9 +418,13 @@ impl RemoteRenderer {
         written
     }
 
-    pub(super) async fn ask(&mut self, ask: &Ask) -> Option<usize> {
+    pub(super) async fn ask(&mut self, ask: &Ask) -> Option<Answered> {
         let answer = self.answer(|question| Reply::Choose { question, ask: ask.clone() });
-        if let Answer::Choice(choice) = answer.await? { Some(choice) } else { None }
+        match answer.await? {
+            Answer::Choice(choice) => Some(Answered::Choice(choice)),
+            Answer::Instead(prompt) => Some(Answered::Instead(prompt)),
+            Answer::Line(_) => None,
+        }
     }
 
     pub(super) async fn line_for(&mut self, text: &str) -> Option<String> {

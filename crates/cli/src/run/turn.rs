@@ -12,7 +12,7 @@ use attache_transcript::ToolCall;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 
-use super::ask::Ask;
+use super::ask::{Answered, Ask};
 use super::permits::Permits;
 use super::renderer::View;
 use crate::client_services::GuardEvent;
@@ -47,6 +47,8 @@ enum Cause {
     Budget(Exceeded),
     /// A user had to be asked, and there was none.
     Unattended(String),
+    /// The user refused a permission and gave this prompt instead.
+    Replaced(String),
 }
 
 /// A prompt and its parameters.
@@ -65,6 +67,7 @@ pub(crate) struct Task<'a> {
 /// Sends a prompt and sees it through.
 pub(crate) async fn run(task: Task<'_>, view: &mut View<'_>, stop: &mut Stop) -> Result<Ended> {
     let Task { agent, session, guard, policy, permits, blocks, deadline } = task;
+    let mut blocks = blocks.to_vec();
     let mut attempt = 0;
     loop {
         let mut turn = Running {
@@ -82,11 +85,19 @@ pub(crate) async fn run(task: Task<'_>, view: &mut View<'_>, stop: &mut Stop) ->
             touched: false,
             tools: HashMap::new(),
         };
-        let result = turn.run(session, blocks.to_vec()).await;
+        let result = turn.run(session, blocks.clone()).await;
         // Actions that needed no permission must not be repeated either.
         let (touched, cancelled) = (turn.touched || policy.direct().allowed > 0, turn.cause.is_some());
+        let replaced = match turn.cause.take() {
+            Some(Cause::Replaced(prompt)) => Some(prompt),
+            _ => None,
+        };
         policy.turn_over(session.id());
         match result {
+            Ok(_) if replaced.is_some() => {
+                blocks = replaced.into_iter().map(ContentBlock::from).collect();
+                attempt = 0;
+            }
             Err(failure) if attempt < permits.retries && !touched && !cancelled && failure.is_temporary() => {
                 attempt += 1;
                 let pause = Duration::from_millis(500 << attempt.min(6));
@@ -214,6 +225,8 @@ impl Running<'_, '_> {
                 Err(timed_out(*limit))
             }
             (_, Err(error)) => Err(Failure::from(error)),
+            // The answer to the next prompt counts.
+            (Some(Cause::Replaced(_)), Ok(())) => Ok(Ended { reason: StopReason::Cancelled }),
             (_, Ok(())) if denied > 0 && allowed == 0 => {
                 let hint = match self.policy.mode() == Mode::APPROVE_ALL {
                     true => "rules that deny, and the question about protected files, come before --approve-all; run in a terminal to be asked",
@@ -340,9 +353,20 @@ impl Running<'_, '_> {
                 return None;
             }
         };
-        let chosen = choice.and_then(|at| question.choices.get(at));
+        let chosen = self.chosen(choice, &shown).and_then(|at| question.choices.get(at));
         let decided = chosen.and_then(|chosen| self.policy.answer(request, question, &chosen.answer).ok());
         Some(decided.unwrap_or_else(|| self.policy.unanswered(request, Silence::Unattended)))
+    }
+
+    /// The chosen answer. With a refusal that says what to do instead, the turn is cancelled and the next one begins.
+    fn chosen(&mut self, answered: Option<Answered>, ask: &Ask) -> Option<usize> {
+        match answered? {
+            Answered::Choice(at) => Some(at),
+            Answered::Instead(prompt) => {
+                self.cause = Some(Cause::Replaced(prompt));
+                super::ask::refusal(&ask.choices)
+            }
+        }
     }
 
     fn answer(&mut self, ask: PermissionAsk, decision: Decision) {
@@ -426,7 +450,7 @@ impl Running<'_, '_> {
             let ask = Ask::new(&question);
             tokio::select! {
                 choice = self.view.renderer.ask(&ask) => {
-                    let chosen = choice.and_then(|at| question.choices.get(at));
+                    let chosen = self.chosen(choice, &ask).and_then(|at| question.choices.get(at));
                     chosen.map_or(Answer::Reject, |chosen| chosen.answer.clone())
                 }
                 () = reply.closed() => return,

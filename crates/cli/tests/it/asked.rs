@@ -8,6 +8,7 @@ use std::time::Duration;
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty};
 
+use crate::chat_rig::DOWN;
 use crate::world::{World, eventually};
 
 const EDIT: &str = r#"on session/prompt
@@ -69,14 +70,42 @@ impl Terminal {
     fn code(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
+
+    /// What was left on after the end: each mode is switched off as often as it was switched on.
+    fn modes(&mut self) -> Modes {
+        while let Ok(piece) = self.pieces.recv_timeout(Duration::from_secs(60)) {
+            self.seen.push_str(&piece);
+        }
+        let count = |on: &str, off: &str| {
+            self.seen.matches(on).count() as i64 - self.seen.matches(off).count() as i64
+        };
+        Modes { paste: count("\x1b[?2004h", "\x1b[?2004l"), keys: count("\x1b[>1u", "\x1b[<1u") }
+    }
 }
 
+/// How often a mode of the terminal was switched on and not off.
+#[derive(Debug, Default, PartialEq)]
+struct Modes {
+    paste: i64,
+    keys: i64,
+}
+
+/// Shown below the answers once keys count.
+const READY: &str = "? your answer: ";
+
 #[test]
-fn a_question_shows_what_it_is_about_and_takes_an_answer() {
-    let world = World::new().agent(EDIT);
-    for (answer, option, code) in
-        [("y\r", "once", 0), ("a\r", "once", 0), ("4\r", "always", 0), ("n\r", "no", 5), ("\r", "no", 5)]
-    {
+fn a_question_shows_what_it_is_about_and_takes_a_key() {
+    let to_no = DOWN.repeat(4) + "\r";
+    for (keys, option, code) in [
+        ("y", "once", 0),
+        ("a", "once", 0),
+        ("4", "always", 0),
+        ("n", "no", 5),
+        ("\r", "once", 0),
+        (&to_no, "no", 5),
+        // The end of the input is no answer.
+        ("\x04", "no", 5),
+    ] {
         let world = World::new().agent(EDIT);
         let mut terminal = Terminal::new(&world, &["exec", "go"]);
         terminal.sees("Edit a.txt?");
@@ -86,20 +115,50 @@ fn a_question_shows_what_it_is_about_and_takes_an_answer() {
         terminal.sees("Yes, until this command ends: edit files");
         terminal.sees("Always in this project: edit files (scripted)");
         terminal.sees("scripted: “Always”");
-        terminal.sees("\n? ");
-        terminal.types(answer);
+        terminal.sees("No, and do this instead");
+        terminal.sees(READY);
+        terminal.types(keys);
         terminal.sees(&format!("\"optionId\":\"{option}\""));
         assert_eq!(terminal.code(), Some(code), "{}", terminal.seen);
+        assert_eq!(terminal.modes(), Modes::default(), "{keys:?}: {}", terminal.seen);
     }
+}
+
+#[test]
+fn keys_that_were_typed_before_the_question_are_no_answer() {
+    let world = World::new().agent(EDIT);
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    // What is typed before the question can be seen is no answer to it.
     terminal.types("y\ry\r");
-    terminal.sees("\n? ");
-    terminal.types("what?\r");
-    terminal.sees("no such answer");
-    terminal.types("y\r");
-    terminal.sees("\"optionId\":\"once\"");
-    assert_eq!(terminal.code(), Some(0));
+    terminal.sees(READY);
+    // Nor are keys without a meaning.
+    terminal.types("x9n");
+    terminal.sees("\"optionId\":\"no\"");
+    assert_eq!(terminal.code(), Some(5));
+}
+
+#[test]
+fn a_refusal_can_say_what_to_do_instead() {
+    for session in [false, true] {
+        let second = "on session/prompt 2\n  say as you like: $prompt\n  done end_turn\n";
+        let world = World::new().agent(&format!("{EDIT}{second}"));
+        let verb = if session {
+            world.run(&["sessions", "new"]).ok();
+            "prompt"
+        } else {
+            "exec"
+        };
+        let mut terminal = Terminal::new(&world, &[verb, "go"]);
+        terminal.sees(READY);
+        terminal.types("i");
+        terminal.sees("      > ");
+        terminal.types("the other file\r");
+        terminal.sees("[permission] No, and do this instead: the other file");
+        terminal.sees("as you like: the other file");
+        assert_eq!(terminal.code(), Some(0), "{}", terminal.seen);
+        let methods = world.methods();
+        assert_eq!(methods.iter().filter(|method| *method == "session/prompt").count(), 2, "{methods:?}");
+        assert!(methods.contains(&"session/cancel".to_owned()), "{methods:?}");
+    }
 }
 
 #[test]
@@ -112,11 +171,11 @@ fn a_refused_command_is_not_repeated() {
 "#;
     let world = World::new().agent(script);
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("\n? ");
-    terminal.types("n\r");
+    terminal.sees(READY);
+    terminal.types("n");
     terminal.sees("[done] end_turn");
     let seen = terminal.seen.replace('\r', "");
-    let (question, answer) = seen.split_once("your answer: ").unwrap();
+    let (question, answer) = seen.split_once("[permission] No").unwrap();
     // Once in full; the rows of the answers name what they are about.
     assert_eq!(
         question.lines().filter(|line| line.starts_with('│') && line.contains("rm -rf")).count(),
@@ -132,8 +191,8 @@ fn a_refused_command_is_not_repeated() {
 fn always_is_remembered_and_can_be_taken_back() {
     let world = World::new().agent(EDIT);
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("\n? ");
-    terminal.types("a\r");
+    terminal.sees(READY);
+    terminal.types("a");
     assert_eq!(terminal.code(), Some(0));
     // From now on no user is needed.
     let run = world.run(&["--format", "quiet", "exec", "go"]).code(0);
@@ -151,14 +210,14 @@ fn the_question_of_a_session_is_asked_where_the_prompt_was_typed() {
     world.run(&["sessions", "new"]).ok();
     let mut terminal = Terminal::new(&world, &["prompt", "go"]);
     terminal.sees("Yes, until this session ends: edit files");
-    terminal.sees("\n? ");
-    terminal.types("y\r");
+    terminal.sees(READY);
+    terminal.types("y");
     terminal.sees("\"optionId\":\"once\"");
     terminal.sees("[done] end_turn");
     assert_eq!(terminal.code(), Some(0));
     // Cancelled from elsewhere, the question goes away.
     let mut terminal = Terminal::new(&world, &["prompt", "go"]);
-    terminal.sees("[n]");
+    terminal.sees(READY);
     world.run(&["cancel"]).ok();
     terminal.sees("[done] ");
     assert_eq!(terminal.code(), Some(0));
@@ -172,12 +231,12 @@ fn unrequested_effects_are_asked_about_too() {
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
     terminal.sees("Create b.txt?");
     terminal.sees("+ the text");
-    terminal.sees("\n? ");
-    terminal.types("n\r");
+    terminal.sees(READY);
+    terminal.types("n");
     assert_eq!(terminal.code(), Some(5));
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("\n? ");
-    terminal.types("y\r");
+    terminal.sees(READY);
+    terminal.types("y");
     assert_eq!(terminal.code(), Some(0));
     assert_eq!(world.read("b.txt"), "the text");
 }
@@ -315,10 +374,51 @@ fn forms_for_scripts() {
 
 #[test]
 fn a_question_can_be_interrupted() {
-    let world = World::new().agent(EDIT);
+    for (key, session) in [("\x03", false), ("\x1b", false), ("\x03", true), ("\x1b", true)] {
+        let world = World::new().agent(EDIT);
+        let verb = if session {
+            world.run(&["sessions", "new"]).ok();
+            "prompt"
+        } else {
+            "exec"
+        };
+        let mut terminal = Terminal::new(&world, &[verb, "go"]);
+        terminal.sees(READY);
+        terminal.types(key);
+        assert_eq!(terminal.code(), Some(130), "{key:?}: {}", terminal.seen);
+        assert!(world.methods().contains(&"session/cancel".to_owned()));
+        assert_eq!(terminal.modes(), Modes::default(), "{key:?}: {}", terminal.seen);
+    }
+}
+
+#[test]
+fn an_agent_that_dies_while_it_asks_leaves_the_terminal_as_it_was() {
+    let world = World::new().agent(&EDIT.replacen("  call ", "  say pid $pid.\n  call ", 1));
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("[n]");
-    terminal.types("\x03");
-    assert_eq!(terminal.code(), Some(130));
-    assert!(world.methods().contains(&"session/cancel".to_owned()));
+    terminal.sees(READY);
+    let pid = terminal.seen.split_once("pid ").unwrap().1.split_once('.').unwrap().0.to_owned();
+    assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    assert_ne!(terminal.code(), Some(0), "{}", terminal.seen);
+    assert_eq!(terminal.modes(), Modes::default(), "{}", terminal.seen);
+}
+
+#[test]
+fn a_long_question_is_read_page_by_page_with_keys() {
+    let old: String = (0..200).map(|line| format!("line {line}\\n")).collect();
+    let script = EDIT.replace("old line", &old);
+    let world = World::new().agent(&script);
+    let mut terminal = Terminal::new(&world, &["exec", "go"]);
+    terminal.sees("Enter shows more (a: all, q: stop reading) ");
+    terminal.types("a");
+    terminal.sees("- line 199");
+    terminal.sees(READY);
+    terminal.types("y");
+    assert_eq!(terminal.code(), Some(0), "{}", terminal.seen);
+    let mut terminal = Terminal::new(&world, &["exec", "go"]);
+    terminal.sees("Enter shows more");
+    terminal.types("q");
+    terminal.sees("lines were not read");
+    terminal.sees(READY);
+    terminal.types("n");
+    assert_eq!(terminal.code(), Some(5), "{}", terminal.seen);
 }

@@ -208,7 +208,8 @@ impl Reader {
         shell.args(["-c", &format!("exec 2>&1\n{command}\n")]).current_dir(self.project()).envs(set);
         let mut child = shell.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let output = child.stdout.take().unwrap();
-        attend(child, output, DEADLINE, |_| {})
+        let plain = |text: String| text.replace('\r', "");
+        attend(child, output, DEADLINE, |_| {}).map(|(status, text)| (status, plain(text))).map_err(plain)
     }
 
     fn in_terminal(&self, command: &str, typed: &str) -> Result<(ExitStatus, String), String> {
@@ -222,12 +223,24 @@ impl Reader {
         let child = shell.spawn(pts).unwrap();
         let pty = Arc::new(pty);
         let mut answers = typed.split_whitespace();
-        attend(child, Terminal(pty.clone()), DEADLINE, |text| {
-            let is_question = text.ends_with(b": ") || text.ends_with(b"[y/n] ");
-            if let Some(answer) = is_question.then(|| answers.next()).flatten() {
-                (&*pty).write_all(format!("{answer}\n").as_bytes()).unwrap();
+        let mut asked = 0;
+        let (status, text) = attend(child, Terminal(pty.clone()), DEADLINE, |text| {
+            let text = String::from_utf8_lossy(text);
+            // A question that takes keys is erased after its answer.
+            let (keys, lines) =
+                (text.matches("your answer: ").count(), text.ends_with(": ") || text.ends_with("[y/n] "));
+            if (keys > asked || lines)
+                && let Some(answer) = answers.next()
+            {
+                asked = keys;
+                let end = if lines { "\n" } else { "" };
+                (&*pty).write_all(format!("{answer}{end}").as_bytes()).unwrap();
             }
-        })
+        })?;
+        // As the screen shows it in the end.
+        let mut screen = vt100::Parser::new(2000, 200, 0);
+        screen.process(text.as_bytes());
+        Ok((status, screen.screen().contents()))
     }
 }
 
@@ -260,7 +273,7 @@ fn attend(
     });
     let deadline = Instant::now() + limit;
     let mut text = Vec::new();
-    let plain = |text: &[u8]| String::from_utf8_lossy(text).replace('\r', "");
+    let plain = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     loop {
         match chunks.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(chunk) => {

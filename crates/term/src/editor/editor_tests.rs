@@ -1,4 +1,6 @@
 use super::*;
+use crate::render::style::Line;
+use crate::render::text::Look;
 
 fn key(code: KeyCode) -> KeyEvent {
     KeyEvent::new(code, KeyModifiers::NONE)
@@ -159,4 +161,18 @@ fn a_long_paste_is_a_chip_until_it_is_sent() {
     assert_eq!(editor.text(), "[paste 1: 12 lines]");
     editor.expand();
     assert_eq!(editor.text(), long);
+}
+
+#[test]
+fn a_long_text_says_how_much_is_above() {
+    let mut editor = Editor::default();
+    editor.paste(&(1..=100).map(|n| format!("line {n}\n")).collect::<String>());
+    let look = Look { colours: false, unicode: true };
+    let painted = editor.render(&Line::from("> "), 40, 4, look);
+    let text: Vec<String> = painted.lines.iter().map(Line::plain).collect();
+    assert_eq!(text, ["  … 98 above", "  line 99", "  line 100", "  "]);
+    assert_eq!((painted.row, painted.column), (3, 2));
+    editor.key(KeyEvent::new(KeyCode::Home, KeyModifiers::CONTROL));
+    // Two rows have no room for it.
+    assert_eq!(editor.render(&Line::from("> "), 40, 2, look).lines.len(), 2);
 }

@@ -24,10 +24,22 @@ impl Editor {
             return RenderedEditor { lines: vec![line], row: 0, column };
         }
         let mut painted = self.paint_text(prompt, columns.max(8), rows, look);
-        let first = painted.row.saturating_sub(rows.saturating_sub(1));
+        let outside = self.text.get(..self.window(columns.max(8), rows).0).unwrap_or_default();
+        let outside = outside.matches('\n').count();
+        let fits = painted.row < rows && outside == 0;
+        // A row says how much is above, if there is room for it.
+        let note = usize::from(!fits && rows > 2);
+        let first = painted.row.saturating_sub(rows.saturating_sub(1 + note));
         painted.lines.drain(..first);
-        painted.lines.truncate(rows.max(1));
+        painted.lines.truncate(rows.saturating_sub(note).max(1));
         painted.row -= first;
+        let above = first + outside;
+        if note > 0 && above > 0 {
+            let indent = " ".repeat(prompt.width());
+            let text = format!("{indent}{} {above} above", look.pick("…", "..."));
+            painted.lines.insert(0, cut_line(&Line::styled(text, Style::DIM), columns, look));
+            painted.row += 1;
+        }
         painted
     }
 

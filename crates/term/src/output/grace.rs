@@ -19,12 +19,14 @@ pub fn wait_unanswered_blocking() {
     discard_typed();
 }
 
+/// Discards keys that were typed and not read.
 #[cfg(unix)]
-fn discard_typed() {
+pub(crate) fn discard_typed() {
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
 }
 
+/// Discards keys that were typed and not read.
 #[cfg(not(unix))]
-fn discard_typed() {
+pub(crate) fn discard_typed() {
     let _ = io::stdin();
 }

@@ -16,6 +16,7 @@ mod surface;
 
 pub use channel::{Channel, Written};
 pub use document::{Document, in_gutter, quoted, revealed};
+pub(crate) use grace::discard_typed;
 pub use grace::{GRACE, wait_unanswered, wait_unanswered_blocking};
 pub use marks::Mark;
 pub use pager::{Reading, show as show_pages};

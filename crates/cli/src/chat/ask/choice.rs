@@ -6,19 +6,16 @@ use std::time::Duration;
 use attache::client::PermissionAsk;
 use attache::wire::v1::RequestPermissionRequest;
 use attache_host::policy::{self, Answer, Decision, Policy, Section, Silence};
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::KeyEvent;
 use tokio::sync::oneshot;
 
 use super::super::item::in_full;
 use super::super::view::Canvas;
 use super::{QuestionView, Refusal, Step};
-use attache_term::editor::{ActionResult, Editor};
+use attache_term::answers::{self, Answers, Outcome};
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{reveal, wrap, wrap_hard};
 use attache_term::render::{diff, markdown};
-
-/// The row after the answers.
-const INSTEAD: &str = "No, and do this instead";
 
 /// The receiver of the answer.
 #[derive(Debug)]
@@ -34,10 +31,7 @@ enum Asker {
 pub(crate) struct Choice {
     asker: Option<Asker>,
     question: Box<policy::Question>,
-    /// The selected row: an answer, or after them "no, and do this instead".
-    selected: usize,
-    /// The text of "do this instead", while it is being written.
-    instead: Option<Editor>,
+    answers: Answers,
     /// What the user refused.
     pub(super) refusal: Option<Refusal>,
 }
@@ -59,14 +53,17 @@ impl Choice {
         question: Box<policy::Question>,
         policy: Arc<Policy>,
     ) -> Choice {
-        let asker = Asker::Agent { ask, request: Box::new(request), policy };
-        Choice { asker: Some(asker), question, selected: 0, instead: None, refusal: None }
+        Choice::new(Asker::Agent { ask, request: Box::new(request), policy }, question)
     }
 
     /// A question of our own guard.
     pub(crate) fn guard(question: policy::Question, reply: oneshot::Sender<Answer>) -> Choice {
-        let asker = Some(Asker::Guard(reply));
-        Choice { asker, question: Box::new(question), selected: 0, instead: None, refusal: None }
+        Choice::new(Asker::Guard(reply), Box::new(question))
+    }
+
+    fn new(asker: Asker, question: Box<policy::Question>) -> Choice {
+        let answers = crate::run::answers(&question.choices);
+        Choice { asker: Some(asker), question, answers, refusal: None }
     }
 
     pub(crate) fn intro(&self, canvas: &Canvas) -> Vec<Line> {
@@ -88,93 +85,29 @@ impl Choice {
         let mut lines = wrap(&head, canvas.columns, &Line::new(), &Line::from("  "));
         // The question is above; these are the answers.
         lines.truncate(2);
-        let rows =
-            self.question.choices.iter().map(|choice| (choice.key, choice.label.as_str(), choice.allows));
-        let rows = rows.chain([(self.instead_key(), INSTEAD, false)]);
-        for (at, (key, label, allows)) in rows.enumerate() {
-            let colour = if allows { Colour::Green } else { Colour::Red };
-            let key = key.map_or(String::new(), |key| key.to_string());
-            let selected = ready && at == self.selected;
-            let pointer = if selected { canvas.look.pick("❯ ", "> ") } else { "  " };
-            let line = match ready {
-                true => Line::styled(format!("{pointer}{} {key:1} ", at + 1), Style::BOLD.colour(colour)),
-                false => Line::styled(canvas.look.pick("  ·   ", "  .   "), Style::DIM),
-            };
-            let style = if selected { Style::BOLD } else { Style::PLAIN };
-            let label = Line::styled(one_line(label, canvas), style);
-            lines.extend(wrap(&label, canvas.columns, &line, &Line::from("      ")));
-        }
-        if let Some(instead) = &self.instead {
-            let prompt = Line::styled("      > ", Style::BOLD.colour(Colour::Cyan));
-            let painted = instead.render(&prompt, canvas.columns, (canvas.rows / 4).max(1), canvas.look);
-            let cursor = Some((lines.len() + painted.row, painted.column));
-            lines.extend(painted.lines);
-            return QuestionView { lines, cursor };
-        }
-        QuestionView { lines, cursor: None }
-    }
-
-    /// Returns the letter of "do this instead", unless an answer has it.
-    fn instead_key(&self) -> Option<char> {
-        self.question.choices.iter().all(|choice| choice.key != Some('i')).then_some('i')
+        let answers = self.answers.render(canvas.columns, canvas.rows, canvas.look, ready);
+        let cursor = answers.cursor.map(|(row, column)| (lines.len() + row, column));
+        lines.extend(answers.lines);
+        QuestionView { lines, cursor }
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent, canvas: &Canvas) -> Step {
-        if let Some(instead) = &mut self.instead {
-            return match key.code {
-                KeyCode::Esc => {
-                    self.instead = None;
-                    Step::Changed
-                }
-                _ => match instead.key(key) {
-                    ActionResult::Submit(text) => self.refuse_with(text, canvas),
-                    _ => Step::Changed,
-                },
-            };
-        }
-        if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
-            return Step::Nothing;
-        }
-        let rows = self.question.choices.len() + 1;
-        let at = match key.code {
-            KeyCode::Esc => return Step::Interrupt,
-            KeyCode::Up | KeyCode::BackTab => {
-                self.selected = (self.selected + rows - 1) % rows;
-                return Step::Changed;
-            }
-            KeyCode::Down | KeyCode::Tab => {
-                self.selected = (self.selected + 1) % rows;
-                return Step::Changed;
-            }
-            KeyCode::Enter => Some(self.selected),
-            KeyCode::Char(c) if Some(c) == self.instead_key() => Some(rows - 1),
-            KeyCode::Char(c) => match c.to_digit(10) {
-                Some(number) => (number as usize).checked_sub(1),
-                None => self.question.choices.iter().position(|choice| choice.key == Some(c)),
-            },
-            _ => None,
-        };
-        match at {
-            Some(at) if at + 1 == rows => {
-                self.selected = at;
-                self.instead = Some(Editor::default());
-                Step::Changed
-            }
-            Some(at) => self.choose(at, canvas),
-            None => Step::Nothing,
+        match self.answers.key(key) {
+            Outcome::Ignored => Step::Nothing,
+            Outcome::Changed => Step::Changed,
+            Outcome::Interrupt => Step::Interrupt,
+            Outcome::Chosen(at) => self.choose(at, canvas),
+            Outcome::Instead(text) => self.refuse_with(text, canvas),
         }
     }
 
     pub(crate) fn paste(&mut self, text: &str) {
-        if let Some(instead) = &mut self.instead {
-            instead.paste(text);
-        }
+        self.answers.paste(text);
     }
 
     /// Refuses, and hands on the text that the agent gets instead.
     fn refuse_with(&mut self, text: String, canvas: &Canvas) -> Step {
-        let refusal = self.question.choices.iter().position(|choice| choice.answer == Answer::Reject);
-        let refusal = refusal.or_else(|| self.question.choices.iter().position(|choice| !choice.allows));
+        let refusal = crate::run::refusal(&self.question.choices);
         let lines = match refusal.map(|at| self.choose(at, canvas)) {
             Some(Step::Done(lines)) => lines,
             // An agent that offers no refusal gets none; the turn is cancelled.
@@ -248,7 +181,7 @@ impl Choice {
 
 /// Returns the text in one line with control characters made visible.
 fn one_line(text: &str, canvas: &Canvas) -> String {
-    reveal(text, canvas.look).replace('\n', canvas.look.pick("⏎", " "))
+    answers::one_line(text, canvas.look)
 }
 
 /// Renders a part of a question. A bar marks text of the agent, so that it cannot pass for ours.
