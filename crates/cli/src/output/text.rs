@@ -3,7 +3,8 @@
 use attache::Flow;
 use attache::client::plan_status;
 use attache::wire::v1::{
-    ContentBlock, PlanEntry, PlanUpdateContent, SessionNotification, SessionUpdate, ToolCallUpdate,
+    ContentBlock, Notice, NoticeSeverity, PlanEntry, PlanUpdateContent, SessionNotification, SessionUpdate,
+    ToolCallUpdate,
 };
 use attache_rpc::Frame;
 
@@ -14,8 +15,11 @@ use crate::error::Failure;
 use crate::lenient::PromptResult;
 use attache_term::render::markdown;
 use attache_term::render::style::{Colour, Line, Style};
+use attache_term::render::text::inline;
 use attache_transcript::{BoundedText, Role};
 
+/// Characters of a line that is no message.
+const NOISE: usize = 200;
 /// Characters of a thought that are shown.
 const THOUGHT: usize = 900;
 
@@ -27,13 +31,22 @@ pub(super) struct Text {
     answer: Answer,
     /// Whether something was written, so that a section needs a blank line before it.
     begun: bool,
+    /// Whether a line that is no message was shown; one is enough.
+    noise_shown: bool,
 }
 
 impl Text {
     pub(super) fn new(suppress_reads: bool) -> Self {
         // A thought is longer in bytes than in characters, and its whitespace is trimmed.
         let thought = BoundedText::new(Role::Thought, 8 * THOUGHT);
-        Text { suppress_reads, tools: Tools::default(), thought, answer: Answer::default(), begun: false }
+        Text {
+            suppress_reads,
+            tools: Tools::default(),
+            thought,
+            answer: Answer::default(),
+            begun: false,
+            noise_shown: false,
+        }
     }
 
     pub(super) fn message(&mut self, seen: &WireMessage<'_>, out: &mut Written) {
@@ -58,6 +71,15 @@ impl Text {
                 let line = Mark::Done.line(Style::DIM).with(format!(" {}", cut(reason, 80)), Style::DIM);
                 self.section(&line, out);
             }
+            // STDIO-08: stdout belongs to the protocol; the rest of the turn shows as if the line was not there.
+            Frame::Malformed(_)
+                if seen.flow == Flow::In && !std::mem::replace(&mut self.noise_shown, true) =>
+            {
+                self.thought_over(out);
+                let line = inline(&String::from_utf8_lossy(seen.line), out.stdout.surface().look());
+                let text = format!("the agent prints lines that are no messages: {}", cut(&line, NOISE));
+                self.section(&Line::styled("! ", Style::of(Colour::Yellow)).with(text, Style::PLAIN), out);
+            }
             _ => {}
         }
     }
@@ -80,8 +102,24 @@ impl Text {
                     self.plan(&items.entries, out);
                 }
             }
+            SessionUpdate::Notice(notice) => self.agent_notice(&notice, out),
             _ => {}
         }
+    }
+
+    /// A notice of the agent.
+    // NOTE-02: it is shown once; NOTE-03: an unknown severity gets a plain presentation.
+    fn agent_notice(&mut self, notice: &Notice, out: &mut Written) {
+        let style = match notice.severity {
+            NoticeSeverity::Warning => Style::of(Colour::Yellow),
+            NoticeSeverity::Error => Style::of(Colour::Red),
+            _ => Style::DIM,
+        };
+        let mut lines =
+            std::iter::once(&notice.title).chain(&notice.description).flat_map(|text| text.lines());
+        let first = lines.next().unwrap_or_default();
+        self.section(&Line::styled("! ", style).with(first, style), out);
+        lines.for_each(|line| out.stdout.row(&Line::styled(format!("  {line}"), style)));
     }
 
     fn plan(&mut self, entries: &[PlanEntry], out: &mut Written) {

@@ -51,7 +51,7 @@ impl Connection {
     ) -> Result<Connection> {
         let client = services.install(client(setup.cancel_timeout), setup.fs, setup.terminal);
         // Each prompt decides whether questions can be answered; the session outlives it.
-        let client = client.elicitation_forms().elicitation_urls();
+        let client = client.elicitation_forms().elicitation_urls().notices();
         let stderr = StderrTail::new(Mask::from_env().with(setup.secrets()));
         let options = setup.connect_options(client, Some(wire), stderr.listen(on_stderr));
         let agent = connect(&setup.spec, options).await?;

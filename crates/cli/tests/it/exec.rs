@@ -273,3 +273,25 @@ fn a_name_that_is_nearly_right() {
     let run = World::new().env("PATH", "/nowhere").run(&["gemni", "exec", "hi"]).code(1);
     assert!(run.stdout.contains("did you mean `gemini`?"), "{}", run.stdout);
 }
+
+#[test]
+fn notices_and_lines_that_are_no_messages_have_a_line() {
+    // shows NOTE-02
+    let world = World::new().agent(
+        r#"on session/prompt
+  raw Debugger attached.
+  raw Debugger detached.
+  update {"sessionUpdate":"notice","severity":"warning","title":"the model does not answer; retrying in 3 s","description":"attempt 2 of 5"}
+  say Hello.
+  done end_turn
+"#,
+    );
+    let shown = world.run(&["--protocol", "1", "exec", "go"]).ok();
+    assert!(shown.contains("! the agent prints lines that are no messages: Debugger attached.\n"), "{shown}");
+    assert!(!shown.contains("detached"), "one line is enough: {shown}");
+    assert!(shown.contains("! the model does not answer; retrying in 3 s\n  attempt 2 of 5\n"), "{shown}");
+    let hello = world.log()[0].to_string();
+    assert!(hello.contains("\"notices\":{}"), "{hello}");
+    // An answer alone has none of it.
+    assert_eq!(world.run(&["--format", "quiet", "exec", "go"]).ok(), "Hello.\n");
+}
