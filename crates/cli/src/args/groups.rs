@@ -3,7 +3,14 @@
 use super::flags::{AuthFlags, Flag, Flags, Hint, RegistryFlags, SessionsFlags};
 use super::table::{Command, Positional, command, many, positional};
 
-const NAME: &[Positional] =
+const NAME: &[Positional] = &[positional(
+    "name",
+    false,
+    Hint::Session,
+    "The session's name, or the id of one of any directory; without it, the directory's own",
+)];
+
+const OWN_NAME: &[Positional] =
     &[positional("name", false, Hint::Session, "The session's name; without it, the directory's own")];
 
 const NEW: &[Flag] = &[SessionsFlags::NAME, SessionsFlags::RESUME_SESSION];
@@ -37,7 +44,7 @@ pub(super) static SESSIONS: &[Command] = &[
         ),
     command("export", "Write a session to a file that can be imported elsewhere")
         .agent()
-        .positionals(NAME)
+        .positionals(OWN_NAME)
         .flags(&[&[SessionsFlags::OUTPUT, SessionsFlags::CWD]]),
     command("import", "Import a session from an exported file")
         .agent()
@@ -47,10 +54,10 @@ pub(super) static SESSIONS: &[Command] = &[
             SessionsFlags::CWD.about("Give the session another directory"),
         ]]),
     command("close", "Close a session; its record stays").agent().positionals(NAME),
-    command("delete", "Delete a session, here and in the agent if it can").agent().positionals(NAME),
+    command("delete", "Delete a session, here and in the agent if it can").agent().positionals(OWN_NAME),
     command("fork", "Copy a session under another name, if the agent can")
         .agent()
-        .positionals(NAME)
+        .positionals(OWN_NAME)
         .flags(&[&[SessionsFlags::AS]]),
     command("prune", "Delete the records of closed sessions").agent().flags(&[&[
         SessionsFlags::DRY_RUN,

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 
 use super::start::{note, with_agent};
-use super::{find, result};
+use super::{find, find_any, result};
 use crate::cx::{Cx, absolute};
 use crate::error::{DetailCode, Failure, Result};
 use crate::output::{Format, bytes, count as plural};
@@ -17,7 +17,7 @@ use crate::time::{format, now, parse};
 
 /// Closes a session: its agent ends, its record stays.
 pub(crate) fn close(cx: &Cx) -> Result<()> {
-    let record = find(cx, &cx.agent()?, cx.args.word(0), false)?;
+    let record = find_any(cx, cx.args.word(0), false)?;
     let record = close_record(cx, &record)?;
     match cx.output.format {
         Format::Json => cx.output.json(&result("session_closed", &record, &[])),

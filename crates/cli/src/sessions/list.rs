@@ -13,7 +13,7 @@ use crate::error::{DetailCode, Failure, Result};
 use crate::output::Format;
 use crate::run::SessionSetup;
 use crate::runtime::runtime;
-use crate::session_store::{Record, Scope, Store};
+use crate::session_store::{Record, Scope, Store, short};
 
 /// Lists sessions: those that the agent knows if it can list them, else those that are recorded
 /// here.
@@ -30,6 +30,17 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
         let mut records = store.of_agent(&scope)?;
         records.retain(|record| filter.as_ref().is_none_or(|dir| record.cwd == *dir));
         print_records(cx, &records);
+        return Ok(());
+    }
+    // A person wants to find a conversation; scripts get what they always got.
+    let is_named = cx.args.agent.is_some() || cx.flags.agent.is_some();
+    if cx.output.format == Format::Text
+        && cx.output.stdout.terminal
+        && !is_named
+        && filter.is_none()
+        && cursor.is_none()
+    {
+        print_conversations(cx, store.all()?);
         return Ok(());
     }
     let request = {
@@ -70,6 +81,26 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
         Err(failure) => return Err(failure),
     }
     Ok(())
+}
+
+/// Lists the conversations with all agents for a person: short ids, titles, relative times.
+fn print_conversations(cx: &Cx, mut records: Vec<Record>) {
+    // A session that was opened and not used is nothing to come back to, unless it has a name.
+    records.retain(|record| record.turns > 0 || (record.name.is_some() && !record.is_closed()));
+    if records.is_empty() {
+        cx.output.line("No sessions yet; start one: attache");
+        return;
+    }
+    let row = |record: &Record| {
+        let title = record.title.as_ref().or(record.name.as_ref());
+        let title = title.map_or("(no title)", String::as_str);
+        let title = attache_term::render::text::cut(title, 48, cx.output.stdout.look());
+        let agent = record.agent.as_ref().unwrap_or(&record.agent_command);
+        let cwd = crate::paths::below_home(&record.cwd);
+        vec![short(&record.id).to_owned(), title, agent.clone(), cx.output.when(&record.last_used_at), cwd]
+    };
+    cx.output.columns(&records.iter().map(row).collect::<Vec<_>>());
+    cx.output.line("resume one: attache -r ID");
 }
 
 fn print_records(cx: &Cx, records: &[Record]) {

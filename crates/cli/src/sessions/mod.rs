@@ -17,7 +17,30 @@ use serde_json::{Map, Value, json};
 use crate::agents::AgentSpec;
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
-use crate::session_store::{Record, Scope, Store};
+use crate::session_store::{Record, Scope, Store, is_meant};
+
+/// The session of exactly this directory, or the one of any directory and agent that an id names.
+fn find_any(cx: &Cx, name: Option<&str>, closed_too: bool) -> Result<Record> {
+    let missing = match find(cx, &cx.agent()?, name, closed_too) {
+        Ok(record) => return Ok(record),
+        Err(missing) => missing,
+    };
+    let Some(wanted) = name else { return Err(missing) };
+    by_id(&Store::new(&cx.paths).all()?, wanted)?.cloned().ok_or(missing)
+}
+
+/// The record of this id, or of the only id that begins like this.
+fn by_id<'a>(records: &'a [Record], wanted: &str) -> Result<Option<&'a Record>> {
+    if let Some(record) = records.iter().find(|record| record.id == wanted) {
+        return Ok(Some(record));
+    }
+    let mut meant = records.iter().filter(|record| is_meant(&record.id, wanted));
+    match (meant.next(), meant.next()) {
+        (Some(_), Some(_)) => Err(Failure::usage(format_args!("several sessions begin with `{wanted}`"))
+            .hint("`attache sessions list --local --format quiet` lists the ids in full")),
+        (record, _) => Ok(record),
+    }
+}
 
 /// The session of exactly this directory.
 fn find(cx: &Cx, spec: &AgentSpec, name: Option<&str>, closed_too: bool) -> Result<Record> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::find;
+use super::find_any;
 use crate::cx::Cx;
 use crate::error::{Context as _, Result};
 use crate::output::Format;
@@ -10,7 +10,7 @@ use crate::session_store::{Message, Record, Store};
 
 /// Shows the record of a session.
 pub(crate) fn show(cx: &Cx) -> Result<()> {
-    let record = find(cx, &cx.agent()?, cx.args.word(0), true)?;
+    let record = find_any(cx, cx.args.word(0), true)?;
     match cx.output.format {
         Format::Json => {
             let mut value = record.to_json();
@@ -26,6 +26,7 @@ pub(crate) fn show(cx: &Cx) -> Result<()> {
             let entries = count_messages(&store, &record)?;
             let owned = store.is_owned(&record.id);
             let dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+            let when = |time: &String| cx.output.when(time);
             let rows: [(&str, String); 19] = [
                 ("id", record.id.clone()),
                 ("sessionId", record.session_id.clone()),
@@ -34,16 +35,16 @@ pub(crate) fn show(cx: &Cx) -> Result<()> {
                 ("cwd", record.cwd.display().to_string()),
                 ("name", dash(record.name.clone())),
                 ("title", dash(record.title.clone())),
-                ("created", record.created_at.clone()),
-                ("lastActivity", record.last_used_at.clone()),
-                ("lastPrompt", dash(record.last_prompt_at.clone())),
+                ("created", when(&record.created_at)),
+                ("lastActivity", when(&record.last_used_at)),
+                ("lastPrompt", dash(record.last_prompt_at.as_ref().map(when))),
                 ("closed", if record.is_closed() { "yes" } else { "no" }.to_owned()),
-                ("closedAt", dash(record.closed_at.clone())),
+                ("closedAt", dash(record.closed_at.as_ref().map(when))),
                 ("pid", dash(record.pid.filter(|_| owned).map(|pid| pid.to_string()))),
-                ("agentStartedAt", dash(record.agent_started_at.clone())),
+                ("agentStartedAt", dash(record.agent_started_at.as_ref().map(when))),
                 ("lastExitCode", dash(record.last_exit_code.map(|code| code.to_string()))),
                 ("lastExitSignal", dash(record.last_exit_signal.clone())),
-                ("lastExitAt", dash(record.last_exit_at.clone())),
+                ("lastExitAt", dash(record.last_exit_at.as_ref().map(when))),
                 ("disconnectReason", dash(record.disconnect_reason.clone())),
                 ("historyEntries", entries.to_string()),
             ];
@@ -66,7 +67,7 @@ pub(crate) fn read(cx: &Cx) -> Result<()> {
 }
 
 fn entries(cx: &Cx, limit: Option<usize>) -> Result<()> {
-    let record = find(cx, &cx.agent()?, cx.args.word(0), true)?;
+    let record = find_any(cx, cx.args.word(0), true)?;
     let store = Store::new(&cx.paths);
     let all = count_messages(&store, &record)?;
     let skipped = all.saturating_sub(limit.unwrap_or(all));
@@ -100,7 +101,7 @@ fn entries(cx: &Cx, limit: Option<usize>) -> Result<()> {
                 cx.output.line("No history");
             }
             messages(&store, &record, wanted, |message| {
-                let at = message.at.as_deref().unwrap_or("-");
+                let at = message.at.as_deref().map_or_else(|| "-".to_owned(), |at| cx.output.when(at));
                 cx.output.row(format_args!("{at}\t{}\t{}", message.role, one_line(&message.text)));
             })?;
         }

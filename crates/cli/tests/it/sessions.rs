@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::clean_tty::run;
 use crate::world::World;
 
 const PLAIN: &str = "on session/prompt\n  say you said $prompt\n  done end_turn\n";
@@ -221,4 +222,43 @@ fn a_session_is_reached_however_deep_everything_is() {
     run(&["sessions", "new", "--name", "deep"]);
     assert!(run(&["--format", "quiet", "prompt", "-s", "deep", "hi"]).contains("here"));
     run(&["sessions", "close", "deep"]);
+}
+
+#[test]
+fn every_list_and_every_command_take_the_same_ids() {
+    let world = World::new().agent("");
+    world.named_agent("other", "");
+    world.run(&["sessions", "new"]).ok();
+    world.run(&["prompt", "the first question"]).ok();
+    world.run(&["other", "sessions", "new", "--name", "api"]).ok();
+    world.run(&["other", "prompt", "-s", "api", "the second question"]).ok();
+    // One that was never used.
+    world.run(&["other", "sessions", "new", "--name", "idle"]).ok();
+    world.run(&["other", "sessions", "close", "idle"]).ok();
+    let ids: Vec<String> = ["scripted", "other"]
+        .map(|agent| world.run(&[agent, "--format", "quiet", "sessions", "list", "--local"]).ok())
+        .iter()
+        .flat_map(|list| list.lines().map(str::to_owned).collect::<Vec<_>>())
+        .filter(|id| !id.contains("[closed]"))
+        .collect();
+    assert_eq!(ids.len(), 2, "{ids:?}");
+    for (id, said) in ids.iter().zip(["the first question", "the second question"]) {
+        // From any directory, and whichever agent is the default.
+        let shown = world.run(&["--cwd", "/", "sessions", "show", id]).ok();
+        assert!(shown.contains(&format!("id: {id}\n")), "{shown}");
+        let told = world.run(&["--cwd", "/", "sessions", "history", id]).ok();
+        assert!(told.contains(said), "{told}");
+    }
+    world.run(&["--cwd", "/", "sessions", "close", &ids[1]]).ok();
+    assert!(world.run(&["sessions", "show", &ids[1]]).ok().contains("closed: yes"));
+    let unknown = world.run(&["sessions", "show", "nothing"]).code(1);
+    assert!(unknown.stderr.contains("no session `nothing`"), "{}", unknown.stderr);
+    // For a person: all agents in one list, short ids, ages, and nothing that was never used.
+    let text = String::from_utf8(run(&world, &["sessions", "list"], &[])).unwrap();
+    for part in ["scripted", "other", "api", "just now", "resume one: attache -r ID"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(!text.contains("idle") && !text.contains("T20"), "{text}");
+    let text = String::from_utf8(run(&world, &["sessions", "show", &ids[0]], &[])).unwrap();
+    assert!(text.contains("created: just now"), "{text}");
 }
