@@ -90,6 +90,9 @@ impl Cx {
         let named = self.args.agent.as_deref().or_else(|| self.args.word(0).filter(|_| takes_agent));
         let spec = match (&self.flags.agent, named) {
             (Some(command), _) => agents::raw(command, default)?,
+            (None, Some(_)) if self.args.agent.is_none() && self.args.words.len() > 1 && takes_agent => {
+                agents::raw(&agents::join(self.args.words.iter().map(String::as_str)), default)?
+            }
             (None, Some(name)) => self.config.resolve_agent(name)?,
             (None, None) if by_project && !self.config.is_known_agent(default) => {
                 return Err(Failure::usage(format_args!(

@@ -2,7 +2,7 @@
 //! `flags.rs`.
 
 use super::flags::{Flag, Flags, Hint, ImportFlags, PromptFlags};
-use super::groups::{AGENT, AUTH, CONFIG, LIST, PERMISSIONS, REGISTRY, SESSIONS, TRUST};
+use super::groups::{AUTH, CONFIG, LIST, PERMISSIONS, REGISTRY, SESSIONS, TRUST};
 
 /// A positional argument.
 #[derive(Debug)]
@@ -266,10 +266,11 @@ static COMMANDS: &[Command] = &[
     super::tools::TRACE,
     command("doctor", "Start an agent, report what works and how to fix what does not")
         .agent()
-        .positionals(AGENT)
+        .positionals(&[many("agent", false, Hint::Agent, "The agent, or after `--` its command")])
         .details("No prompt is sent. The exit code is 0 if the agent can be used and 1 if not.")
         .examples(&[
             "attache doctor gemini",
+            "attache doctor -- my-agent --acp",
             "attache --agent './my-agent --acp' doctor",
             "attache --format json doctor codex",
         ]),

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::registry_server::{Server, binary};
-use super::world::{World, is_running};
+use super::world::{World, is_running, test_agent};
 
 /// The steps of an examination by name, and the whole report.
 fn examine(world: &World, args: &[&str], code: i32) -> Value {
@@ -146,6 +146,17 @@ fn an_agent_whose_answers_are_wrong() {
 }
 
 #[test]
+fn a_command_after_two_dashes_is_an_agent() {
+    let world = World::new();
+    let script = world.write("my.script", "");
+    let agent = test_agent();
+    let words = ["--", agent.to_str().unwrap(), script.to_str().unwrap()];
+    assert_eq!(step(&examine(&world, &words, 0), "session")["state"], "ok");
+    // Without them a second word is a mistake.
+    world.run(&["doctor", "gemini", "codex"]).code(2);
+}
+
+#[test]
 fn an_agent_that_wants_a_login() {
     let hello = json!({ "protocolVersion": 1, "authMethods": [
         { "id": "a", "name": "First", "description": "the usual way" },
@@ -154,8 +165,9 @@ fn an_agent_that_wants_a_login() {
     let world = World::new()
         .agent(&format!("on initialize\n  reply {hello}\non session/new\n  fail -32000 log in first\n"));
     let report = examine(&world, &[], 1);
-    says(&report, "login", "ok", "First: the usual way");
-    says(&report, "login", "ok", "Second (in the terminal)");
+    // Whether a login is needed is not known yet.
+    says(&report, "login", "warning", "First: the usual way");
+    says(&report, "login", "warning", "Second (in the terminal)");
     says(&report, "session", "failed", "attache auth login scripted");
     assert_eq!(report["authMethods"][0]["type"], "agent");
     assert!(!world.methods().contains(&"authenticate".to_owned()));

@@ -321,11 +321,11 @@ fn methods(agent: &AgentHandle, report: &mut Report<'_>) {
         count => format!("it offers {count} login methods"),
     };
     // Many agents start sessions without a login and report it with the first prompt.
-    let offer = match agent.auth_status() {
-        Some(_) => offer,
-        None => format!("{offer}; the first prompt shows whether a login is needed"),
+    let (state, offer) = match agent.auth_status() {
+        Some(_) => (State::Fine, offer),
+        None => (State::Odd, format!("{offer}; the first prompt shows whether a login is needed")),
     };
-    report.add(Step::new("login", State::Fine, offer).lines(methods.iter().map(method_text)));
+    report.add(Step::new("login", state, offer).lines(methods.iter().map(method_text)));
 }
 
 async fn within<T>(
