@@ -18,10 +18,13 @@ pub(crate) async fn is_missing(spec: &AgentSpec, agent: &AgentHandle) -> bool {
 
 /// The failure, with the choices to a model.
 pub(crate) fn failure() -> Failure {
-    let failure = Failure::runtime("no model: no API key is set, and no model server answers on this machine")
-        .detail(DetailCode::NoModel)
-        .hint("set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or save a key: attache agent --login anthropic")
-        .hint("or start a model server on this machine: ollama serve, LM Studio, llama-server or vLLM");
+    let failure =
+        Failure::runtime("no model: no API key is set, and no model server answers on this machine")
+            .detail(DetailCode::NoModel)
+            .hint(
+                "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or save a key: attache auth login",
+            )
+            .hint("or start a model server on this machine: ollama serve, LM Studio, llama-server or vLLM");
     match installed().as_slice() {
         [] => failure,
         [first, ..] => failure.hint(format!("or use another agent that is installed here: attache {first}")),

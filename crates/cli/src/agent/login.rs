@@ -22,7 +22,7 @@ pub(super) fn login(cx: &Cx, provider: &str) -> Result<()> {
     };
     let key = text.as_deref().and_then(Key::new).ok_or_else(|| Failure::usage("no key was given"))?;
     let place = Keys::new(&cx.paths.config).set(&provider.id, &key).map_err(Failure::runtime)?;
-    tell(cx, "login", &provider, &format!("the key for {} is kept in {place}", provider.name));
+    tell(cx, "login", &provider, &format!("saved the key for {} in {place}", provider.name));
     Ok(())
 }
 
@@ -31,7 +31,7 @@ pub(crate) async fn save_key(cx: &Cx, provider: &Provider) -> Result<()> {
     let text = ask::secret(&format!("Key for {}: ", provider.name)).await?;
     let Some(key) = text.as_deref().and_then(Key::new) else { return Ok(()) };
     let place = Keys::new(&cx.paths.config).set(&provider.id, &key).map_err(Failure::runtime)?;
-    cx.output.tell(format_args!("the key for {} is kept in {place}", provider.name));
+    cx.output.tell(format_args!("saved the key for {} in {place}", provider.name));
     Ok(())
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn key_providers(cx: &Cx) -> Result<Vec<Provider>> {
 pub(super) fn logout(cx: &Cx, provider: &str) -> Result<()> {
     let provider = known(cx, provider)?;
     let said = match Keys::new(&cx.paths.config).remove(&provider.id).map_err(Failure::runtime)? {
-        true => format!("the key for {} is forgotten", provider.name),
+        true => format!("removed the key for {}", provider.name),
         false => format!("there was no key for {}", provider.name),
     };
     tell(cx, "logout", &provider, &said);
