@@ -87,7 +87,7 @@ pub fn agent(mut options: Options) -> Result<Agent> {
     let models = state.models.clone();
     let notifier = ModelChangeNotifier::new(state.clone());
     let logins = Logins::new(models.clone(), keys).with_notifier(notifier.clone());
-    let (logout, status) = (logins.clone(), logins.clone());
+    let (logout, status, known) = (logins.clone(), logins.clone(), state.clone());
     let sessions = Sessions { agent: state.clone(), notifier: notifier.clone() };
     let create = sessions.clone();
     let mut agent = Agent::new(move |request| create.clone().create(request));
@@ -105,7 +105,14 @@ pub fn agent(mut options: Options) -> Result<Agent> {
             let logins = logout.clone();
             async move { logins.logout().await }
         })
-        .auth_status(move || std::future::ready(Ok(status.status())))
+        .auth_status(move || {
+            let (state, status) = (known.clone(), status.clone());
+            async move {
+                // A server on this machine needs no login, and is asked for only once.
+                state.models().await;
+                Ok(status.status())
+            }
+        })
         .providers(Routes::new(models).with_notifier(notifier))
         .next_edits(next_edits::Suggestions::new(state))
         .images()
