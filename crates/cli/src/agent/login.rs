@@ -3,36 +3,55 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use attache_agent::auth::Keys;
-use attache_agent::model::{Key, Provider};
+use attache_agent::model::{Key, KeyCheck, Provider, check_key};
 use serde_json::json;
 
 use crate::auth::ask;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
-use crate::output::Format;
+use crate::output::{Format, Output};
 use crate::runtime::runtime;
 
 /// Asks for the key of a provider, without showing it, and keeps it.
 pub(super) fn login(cx: &Cx, provider: &str) -> Result<()> {
     let provider = known(cx, provider)?;
-    let text = match io::stdin().is_terminal() {
-        true => runtime(ask::secret(&format!("Key for {}: ", provider.name)))?,
-        // From a pipe, for programs that keep keys.
-        false => io::stdin().lock().lines().next().transpose().context("standard input")?,
+    let no_key = || Failure::usage("no key was given");
+    let (key, remark) = match io::stdin().is_terminal() {
+        true => runtime(ask_for_key(&provider))?.ok_or_else(no_key)?,
+        // From a pipe, for programs that keep keys; they may have no network.
+        false => {
+            let text = io::stdin().lock().lines().next().transpose().context("standard input")?;
+            (text.as_deref().and_then(Key::new).ok_or_else(no_key)?, String::new())
+        }
     };
-    let key = text.as_deref().and_then(Key::new).ok_or_else(|| Failure::usage("no key was given"))?;
     let place = Keys::new(&cx.paths.config).set(&provider.id, &key).map_err(Failure::runtime)?;
-    tell(cx, "login", &provider, &format!("saved the key for {} in {place}", provider.name));
+    tell(cx, "login", &provider, &format!("saved the key for {} in {place}{remark}", provider.name));
     Ok(())
 }
 
 /// Asks for the key of a provider on the terminal and keeps it.
 pub(crate) async fn save_key(cx: &Cx, provider: &Provider) -> Result<()> {
-    let text = ask::secret(&format!("Key for {}: ", provider.name)).await?;
-    let Some(key) = text.as_deref().and_then(Key::new) else { return Ok(()) };
+    let Some((key, remark)) = ask_for_key(provider).await? else { return Ok(()) };
     let place = Keys::new(&cx.paths.config).set(&provider.id, &key).map_err(Failure::runtime)?;
-    cx.output.tell(format_args!("saved the key for {} in {place}", provider.name));
+    cx.output.tell(format_args!("saved the key for {} in {place}{remark}", provider.name));
     Ok(())
+}
+
+/// Asks for a key until the provider accepts it, with a remark if the provider cannot be asked. `None` without one.
+async fn ask_for_key(provider: &Provider) -> Result<Option<(Key, String)>> {
+    let name = &provider.name;
+    loop {
+        let text = ask::secret(&format!("Key for {name}: ")).await?;
+        let Some(key) = text.as_deref().and_then(Key::new) else { return Ok(None) };
+        match check_key(provider, &key).await {
+            KeyCheck::Accepted => return Ok(Some((key, String::new()))),
+            KeyCheck::Unknown(why) => return Ok(Some((key, format!(" (it could not be tried: {why})")))),
+            KeyCheck::Refused(why) => {
+                let why = crate::forms::clean(&why);
+                Output::plain().tell(format_args!("{name} refuses this key ({why}); an empty line cancels"));
+            }
+        }
+    }
 }
 
 /// The providers that take a key.

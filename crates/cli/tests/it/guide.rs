@@ -166,6 +166,8 @@ impl Reader {
             ("LMSTUDIO_BASE_URL", "http://127.0.0.1:9".to_owned()),
             ("LLAMACPP_BASE_URL", "http://127.0.0.1:9".to_owned()),
             ("VLLM_BASE_URL", "http://127.0.0.1:9".to_owned()),
+            // A key that is typed is tried.
+            ("OPENAI_BASE_URL", "http://127.0.0.1:9".to_owned()),
             // The owner of a session that a page does not close ends soon.
             ("ATTACHE_TTL", "20".to_owned()),
         ];
