@@ -7,15 +7,13 @@ use attache::ContentBlock;
 use attache::client::Session;
 use tokio::sync::watch;
 
-use attache_host::policy::Span;
-use attache_term::device::is_unicode;
-
 use super::input;
 use super::live::Connection;
 use super::permits::Permits;
 use super::renderer::{Local, Renderer, View};
 use super::settings::{set_model, set_option};
 use super::setup::SessionSetup;
+use super::spinner::Spinner;
 use super::turn::{Ended, Stop, StopCause, Task, late, run, stopped, timed_out};
 use crate::client_services::ClientServices;
 use crate::config::keys;
@@ -23,9 +21,10 @@ use crate::connect::OnStderr;
 use crate::cx::Cx;
 use crate::error::{DetailCode, Failure, Result};
 use crate::log::WireLog;
-use crate::output::{Format, Mark, Output, StatusLine};
+use crate::output::{Mark, Output};
 use crate::runtime::{Interrupts, runtime};
 use crate::wire::Wire;
+use attache_host::policy::Span;
 
 /// Sends one prompt without keeping the session.
 pub(crate) fn exec(cx: &Cx) -> Result<()> {
@@ -92,22 +91,6 @@ pub(super) async fn stoppable<F: Future<Output = Result<Ended>>>(
     }
 }
 
-/// Shows a spinner on a terminal until it is dropped: some agents take seconds to start. Never returns.
-async fn spin(cx: &Cx, text: String) {
-    let mut status = match cx.output.format {
-        Format::Text if cx.output.stdout.terminal && !cx.output.verbose => StatusLine::new(cx.output.stderr),
-        _ => None,
-    };
-    let Some(status) = &mut status else { return std::future::pending().await };
-    // A start that is quick needs none.
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    let frames = if is_unicode() { ["⠋", "⠙", "⠸", "⠴"] } else { ["|", "/", "-", "\\"] };
-    for frame in frames.iter().cycle() {
-        status.show(&format!("{frame} {text}"));
-        tokio::time::sleep(Duration::from_millis(120)).await;
-    }
-}
-
 /// `KEY=VALUE` of `--config-option`.
 fn options(cx: &Cx) -> Result<Vec<(String, String)>> {
     let read = |assignment: &str| {
@@ -152,7 +135,7 @@ pub(super) async fn one_shot(
             }
         }
     };
-    let spinner = spin(cx, format!("starting {name}"));
+    let spinner = Spinner::run(Spinner::new(&cx.output, format!("starting {name}")));
     let started = view.during(async {
         tokio::select! {
             started = starting => started,
@@ -162,6 +145,7 @@ pub(super) async fn one_shot(
         }
     });
     let (mut connection, mut session) = started.await?;
+    view.renderer.wait_for(Spinner::new(&cx.output, format!("waiting for {}", connection.setup.spec.name)));
     let policy = connection.services.policy();
     let task = Task {
         agent: &connection.setup.spec.name,

@@ -32,6 +32,7 @@ mod settings;
 mod setup;
 #[cfg(unix)]
 mod socket;
+mod spinner;
 mod status;
 mod tail;
 mod turn;

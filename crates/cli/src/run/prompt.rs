@@ -14,6 +14,8 @@ use super::protocol::Answer;
 use super::protocol::PromptRequest;
 use super::renderer::{Local, Renderer};
 use super::setup::SessionSetup;
+#[cfg(unix)]
+use super::spinner::Spinner;
 use crate::config::{Source, keys};
 use crate::cx::Cx;
 use crate::error::{DetailCode, Failure, Kind, Result};
@@ -169,6 +171,7 @@ async fn follow(
     use super::protocol::{FollowUp, Incoming, Reply};
     use crate::runtime::Interrupts;
 
+    local.wait_for(Spinner::new(&cx.output, "waiting for the agent".to_owned()));
     let mut interrupts = Interrupts::new();
     let mut cancelled = false;
     let mut question: Option<Question> = None;
@@ -263,7 +266,9 @@ async fn ask(local: &mut Local, question: Option<&Question>) -> Option<Answer> {
             Answered::Instead(prompt) => Answer::Instead(prompt),
         }),
         Some(QuestionKind::Line(text)) => local.line_for(text).await.map(Answer::Line),
-        None => std::future::pending().await,
+        None => loop {
+            local.turn().await;
+        },
     }
 }
 

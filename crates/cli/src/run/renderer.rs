@@ -8,6 +8,7 @@ use super::ask::{Answered, Ask};
 use super::asker::Asker;
 #[cfg(unix)]
 use super::protocol::Reply;
+use super::spinner::Spinner;
 use crate::error::Failure;
 use crate::forms::{self, Person};
 use crate::log::WireLog;
@@ -37,6 +38,8 @@ pub(crate) struct Local {
     asker: Option<Asker>,
     /// Only JSON is printed.
     strict: bool,
+    /// Turns until something is written.
+    spinner: Option<Spinner>,
 }
 
 impl Local {
@@ -47,6 +50,7 @@ impl Local {
             log,
             asker: attended.then(|| Asker::new(output)),
             strict: output.strict,
+            spinner: None,
         }
     }
 
@@ -64,11 +68,28 @@ impl Local {
     /// Writes the output of the screen and waits for a slow reader. After an error every later call
     /// fails, too.
     pub(crate) async fn write(&mut self) -> io::Result<()> {
+        if !self.screen.out.is_empty() {
+            self.spinner = None;
+        }
         self.screen.out.flush().await
+    }
+
+    /// Shows a spinner until something is written.
+    pub(super) fn wait_for(&mut self, spinner: Option<Spinner>) {
+        self.spinner = spinner;
+    }
+
+    /// Turns the spinner once; never returns without one. Cancel-safe.
+    pub(super) async fn turn(&mut self) {
+        match &mut self.spinner {
+            Some(spinner) => spinner.turn().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Asks the person at the terminal. `None` if there is none, or no answer.
     pub(crate) async fn ask(&mut self, ask: &Ask) -> Option<Answered> {
+        self.spinner = None;
         self.screen.finish();
         // The question must not precede the messages that led to it.
         let _ = self.write().await;
@@ -77,6 +98,7 @@ impl Local {
 
     /// Waits until a question can be read.
     pub(crate) async fn pause(&mut self) {
+        self.spinner = None;
         let _ = self.write().await;
         if let Some(asker) = &mut self.asker {
             asker.pause().await;
@@ -85,6 +107,7 @@ impl Local {
 
     /// Asks for a line. `None` without a user, or at the end of the input.
     pub(crate) async fn line_for(&mut self, question: &str) -> Option<String> {
+        self.spinner = None;
         self.screen.finish();
         let _ = self.write().await;
         self.asker.as_mut()?.line_for(question, &mut self.screen.out.stderr).await
@@ -92,6 +115,7 @@ impl Local {
 
     /// Shows a line before a question.
     pub(crate) async fn tell(&mut self, text: &str) {
+        self.spinner = None;
         self.screen.finish();
         self.screen.out.stderr.one_line(text);
         let _ = self.write().await;
@@ -114,12 +138,14 @@ impl Local {
 
     /// Shows a failure.
     pub(crate) async fn failure(&mut self, failure: &mut Failure) {
+        self.spinner = None;
         self.screen.failure(failure);
         let _ = self.write().await;
     }
 
     /// The turn is over. An error means that not all of it could be written.
     pub(crate) async fn finish(&mut self) -> io::Result<()> {
+        self.spinner = None;
         self.screen.finish();
         self.write().await
     }
@@ -133,6 +159,21 @@ impl Renderer {
             #[cfg(unix)]
             Renderer::Remote(remote) => remote.is_attended(),
             Renderer::Summary(_) | Renderer::Discard => false,
+        }
+    }
+
+    /// Shows a spinner on this terminal until something is written.
+    pub(super) fn wait_for(&mut self, spinner: Option<Spinner>) {
+        if let Renderer::Local(local) = self {
+            local.wait_for(spinner);
+        }
+    }
+
+    /// Turns the spinner once; never returns without one. Cancel-safe.
+    pub(super) async fn turn(&mut self) {
+        match self {
+            Renderer::Local(local) => local.turn().await,
+            _ => std::future::pending().await,
         }
     }
 

@@ -170,6 +170,7 @@ impl Running<'_, '_> {
                 Some(event) = self.guard.recv() => Next::Guard(event),
                 () = late(self.deadline), if may_stop => Next::Late,
                 () = wire.changed() => Next::Lines,
+                () = self.view.renderer.turn() => continue,
             };
             quiet = matches!(next, Next::Lines);
             match next {

@@ -422,3 +422,28 @@ fn a_long_question_is_read_page_by_page_with_keys() {
     terminal.types("n");
     assert_eq!(terminal.code(), Some(5), "{}", terminal.seen);
 }
+
+#[test]
+fn a_spinner_turns_until_the_agent_says_something() {
+    // The agent is silent until the cancel, and answers then.
+    let silent = "on session/prompt\n  wait session/cancel\n  say late words\n  done cancelled\n";
+    for (session, waiting) in [(false, "waiting for scripted"), (true, "waiting for the agent")] {
+        let world = World::new().agent(silent);
+        let verb = if session {
+            world.run(&["sessions", "new"]).ok();
+            "prompt"
+        } else {
+            "exec"
+        };
+        let mut terminal = Terminal::new(&world, &[verb, "go"]);
+        terminal.sees(waiting);
+        terminal.types("\x03");
+        assert_eq!(terminal.code(), Some(130), "{}", terminal.seen);
+        assert_eq!(terminal.modes(), Modes::default());
+        // Nothing of it stays on the screen.
+        let mut screen = vt100::Parser::new(40, 120, 0);
+        screen.process(terminal.seen.as_bytes());
+        let screen = screen.screen().contents();
+        assert!(!screen.contains("waiting"), "{screen}");
+    }
+}

@@ -253,6 +253,11 @@ impl Written {
         Written { stdout: Channel::new(stdout), stderr: Channel::new(stderr), device: None, lost: None }
     }
 
+    /// Returns whether nothing is to be written.
+    pub fn is_empty(&self) -> bool {
+        self.stdout.is_empty() && self.stderr.is_empty()
+    }
+
     /// Writes both streams and waits for a slow reader of stdout. After a failure every later call fails too, so that the caller
     /// sees it at the end.
     pub async fn flush(&mut self) -> io::Result<()> {
