@@ -3,6 +3,8 @@
 
 use attache::client::AgentHandle;
 use attache::wire::v1::AuthState;
+use attache_term::picker::Row;
+use attache_term::render::style::Line;
 
 use crate::agents::{AgentSpec, BUILTIN, OWN, builtin, on_path};
 use crate::auth::ask;
@@ -58,15 +60,14 @@ pub(crate) async fn pick_default(cx: &Cx, agent: &AgentHandle) -> Result<Picked>
     if others.is_empty() {
         return Ok(Picked::Continue);
     }
-    let out = &cx.output;
-    out.tell("Which agent do you want to talk to? These work here:");
-    out.tell(format_args!("  1  {OWN:<12} Attaché's own agent, with {}", model_source(agent).await));
-    for (at, name) in (2..).zip(&others) {
+    let own = row(OWN, format!("Attaché's own agent, with {}", model_source(agent).await), OWN);
+    let installed = others.iter().map(|name| {
         let title = builtin(name).map_or("", |agent| agent.title);
-        out.tell(format_args!("  {at}  {name:<12} {title}, which is installed"));
-    }
-    let Some(chosen) = ask::choice(others.len() + 1).await? else { return Ok(Picked::Leave) };
-    let name = chosen.checked_sub(1).map_or(OWN, |at| others[at]);
+        row(name, format!("{title}, which is installed"), *name)
+    });
+    let rows = std::iter::once(own).chain(installed).collect();
+    let title = "Which agent do you want to talk to?";
+    let Some(name) = ask::pick(title, &[], rows).await? else { return Ok(Picked::Leave) };
     save_default(cx, name)?;
     Ok(if name == OWN { Picked::Continue } else { Picked::Instead(vec![name.to_owned()]) })
 }
@@ -100,6 +101,7 @@ pub(crate) enum Picked {
     Leave,
 }
 
+#[derive(Clone)]
 enum SetupChoice {
     Key,
     Server,
@@ -108,27 +110,25 @@ enum SetupChoice {
     Continue,
 }
 
+fn row<T>(label: &str, about: impl Into<String>, value: T) -> Row<T> {
+    Row { label: label.to_owned(), about: about.into(), current: false, value }
+}
+
 /// Asks on the terminal how to get to a model.
 pub(crate) async fn pick(cx: &Cx, spec: &AgentSpec) -> Result<Picked> {
     let out = &cx.output;
-    let mut choices = vec![
-        ("Enter an API key".to_owned(), SetupChoice::Key),
-        (
-            "Use a model server on this machine (Ollama, LM Studio, llama.cpp, vLLM)".to_owned(),
-            SetupChoice::Server,
-        ),
+    let mut rows = vec![
+        row("Enter an API key", "of Anthropic, OpenAI, Google and others", SetupChoice::Key),
+        row("Use a model server on this machine", "Ollama, LM Studio, llama.cpp, vLLM", SetupChoice::Server),
     ];
-    choices.extend(
-        installed().into_iter().map(|name| (format!("Use another agent: {name}"), SetupChoice::Agent(name))),
-    );
-    choices.push(("Watch the demo, which needs no model".to_owned(), SetupChoice::Demo));
-    choices.push(("Open the chat anyway".to_owned(), SetupChoice::Continue));
-    out.tell("No model yet: no API key is set, and no model server answers on this machine.");
-    for (at, (label, _)) in (1..).zip(&choices) {
-        out.tell(format_args!("  {at}  {label}"));
-    }
-    let Some(chosen) = ask::choice(choices.len()).await? else { return Ok(Picked::Leave) };
-    match choices.swap_remove(chosen).1 {
+    rows.extend(installed().into_iter().map(|name| {
+        row(&format!("Use another agent: {name}"), "which is installed", SetupChoice::Agent(name))
+    }));
+    rows.push(row("Watch the demo", "it needs no model", SetupChoice::Demo));
+    rows.push(row("Open the chat anyway", "", SetupChoice::Continue));
+    let intro = [Line::from("No model yet: no API key is set, and no model server answers on this machine.")];
+    let Some(chosen) = ask::pick("What now?", &intro, rows).await? else { return Ok(Picked::Leave) };
+    match chosen {
         SetupChoice::Key => save_key(cx).await,
         SetupChoice::Server => {
             out.tell("Start the server (for example: ollama serve), then press Enter.");
@@ -151,11 +151,9 @@ pub(crate) async fn pick(cx: &Cx, spec: &AgentSpec) -> Result<Picked> {
 #[cfg(unix)]
 async fn save_key(cx: &Cx) -> Result<Picked> {
     let providers = crate::agent::key_providers(cx)?;
-    for (at, provider) in (1..).zip(&providers) {
-        cx.output.tell(format_args!("  {at}  {}", provider.name));
-    }
-    let Some(chosen) = ask::choice(providers.len()).await? else { return Ok(Picked::Retry) };
-    crate::agent::save_key(cx, &providers[chosen]).await?;
+    let rows = providers.iter().map(|provider| row(&provider.name, "", provider)).collect();
+    let Some(chosen) = ask::pick("Key for", &[], rows).await? else { return Ok(Picked::Retry) };
+    crate::agent::save_key(cx, chosen).await?;
     Ok(Picked::Retry)
 }
 

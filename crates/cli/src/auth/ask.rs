@@ -2,6 +2,11 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
+use attache_term::device;
+use attache_term::dialog::{self, DialogKeys};
+use attache_term::picker::{Picker, Row};
+use attache_term::render::style::Line;
+
 use crate::error::{Context as _, Failure, Kind, Result};
 
 /// Whether a user can be asked. Questions go to stderr, so that stdout has only results.
@@ -58,6 +63,12 @@ pub(crate) async fn choice(count: usize) -> Result<Option<usize>> {
             return Ok(Some(at - 1));
         }
     }
+}
+
+/// Lets the user choose from a list with a search, below lines that explain it. `None` for none.
+pub(crate) async fn pick<T: Clone>(title: &str, intro: &[Line], rows: Vec<Row<T>>) -> Result<Option<T>> {
+    let mut picker = Picker::new(title, rows);
+    dialog::pick(&mut DialogKeys::default(), intro, &mut picker, device::look()).await.context("the terminal")
 }
 
 fn prompt(question: &str) -> io::Result<()> {

@@ -12,6 +12,7 @@ use super::ui::TaskResult;
 use super::undo::Applied;
 use super::{Opener, clipboard, files, help};
 use crate::error::{Context as _, Failure, Result};
+use crate::run::Connection;
 use crate::session_store::Record;
 use attache_term::picker::{Picker, Row};
 
@@ -78,22 +79,7 @@ impl Driver<'_> {
     }
 
     fn offer_login(&mut self) {
-        let spec = &self.connection.setup.spec;
-        let agent = match spec.known {
-            true => vec![spec.name.clone()],
-            false => vec!["--agent".to_owned(), spec.identity()],
-        };
-        let row = |method: &attache::wire::v1::AuthMethod| {
-            let id = method.id()?.to_string();
-            let words = ["auth", "login", "--method", &id].map(str::to_owned);
-            Some(Row {
-                label: method.name().unwrap_or(&id).to_owned(),
-                about: id.clone(),
-                current: false,
-                value: Pick::Login(agent.iter().cloned().chain(words).collect()),
-            })
-        };
-        let rows: Vec<_> = self.connection.agent.auth_methods().iter().filter_map(row).collect();
+        let rows = login_rows(&self.connection);
         match rows.is_empty() {
             true => self.app.notice(Severity::Info, "the agent offers no login"),
             false => self.app.picker = Some(Picker::new("Log in", rows)),
@@ -147,6 +133,26 @@ impl Driver<'_> {
         let record = self.saved.as_ref()?.record()?;
         (record.turns > 0 && record.restorable != Some(false)).then_some(record)
     }
+}
+
+/// The login methods of an agent, each with the command of this program that uses it.
+pub(super) fn login_rows(connection: &Connection) -> Vec<Row<Pick>> {
+    let spec = &connection.setup.spec;
+    let agent = match spec.known {
+        true => vec![spec.name.clone()],
+        false => vec!["--agent".to_owned(), spec.identity()],
+    };
+    let row = |method: &attache::wire::v1::AuthMethod| {
+        let id = method.id()?.to_string();
+        let words = ["auth", "login", "--method", &id].map(str::to_owned);
+        Some(Row {
+            label: method.name().unwrap_or(&id).to_owned(),
+            about: id.clone(),
+            current: false,
+            value: Pick::Login(agent.iter().cloned().chain(words).collect()),
+        })
+    };
+    connection.agent.auth_methods().iter().filter_map(row).collect()
 }
 
 fn speaker<'a>(role: &str, agent: &'a str) -> &'a str {

@@ -10,17 +10,19 @@ use attache_host::secrets::Mask;
 use attache_term::device;
 use tokio::sync::mpsc;
 
+use super::actions::login_rows;
 use super::app::Pick;
 use super::attention::Attention;
 use super::drive::InitialSession;
 use super::saved_session::SavedSession;
 use super::traffic::Traffic;
 use super::{ChatParameters, Opener};
+use crate::auth::ask;
 use crate::checkpoints::Checkpoints;
 use crate::client_services::{ClientServices, TerminalOutputs};
 use crate::connect::{OnStderr, client, connect};
 use crate::cx::Cx;
-use crate::error::{Context as _, Failure, Result};
+use crate::error::{Context as _, DetailCode, Failure, Result};
 use crate::model_setup::Picked;
 use crate::paths::repository;
 use crate::run::{self, Connection, Permits, Restored, SessionLock, StderrTail};
@@ -28,6 +30,7 @@ use crate::runtime::runtime;
 use crate::session_store::{Record, Recorder, Scope, Store, short};
 use crate::wire::Wire;
 use attache_term::picker::Row;
+use attache_term::render::style::Line;
 
 /// Chats with the chosen agent in this directory, in a new session or in a named one.
 pub(crate) fn chat(cx: &Cx) -> Result<()> {
@@ -261,19 +264,34 @@ async fn start<'a>(cx: &'a Cx, setup: run::SessionSetup, permits: &'a Permits) -
     }
     let mut notices = vec![greeting(cx, &connection)];
     notices.extend(file.map(|file| format!("the wire log is in {}", file.display())));
-    let opener = Opener::of(&connection)?;
-    let (first, kept) = match (record, held, name) {
-        (Some(record), Some(held), _) => {
-            (find(&connection, &opener, &record, &mut notices).await?, Some((record, held)))
+    let (opener, first) = loop {
+        let opener = Opener::of(&connection)?;
+        let opened = match &record {
+            Some(record) => find(&connection, &opener, record, &mut notices).await,
+            None => new(&connection).await.map(|session| InitialSession::Session(Box::new(session))),
+        };
+        match opened {
+            Ok(first) => break (opener, first),
+            // AUTH-02: a session needs a login first; the agent is started again to see it.
+            Err(failure) if failure.detail == Some(DetailCode::AuthRequired) => {
+                if !log_in(cx, &connection).await? {
+                    return Err(failure);
+                }
+                run::leave(&connection.agent).await;
+                connection = starter.connect().await?;
+            }
+            Err(failure) => return Err(failure),
         }
-        (_, _, None) => (InitialSession::Session(Box::new(new(&connection).await?)), None),
-        (_, _, Some(name)) => {
-            let session = new(&connection).await?;
-            let record = record_of(cx, &connection, &session, name, &scope, &store)?;
+    };
+    let kept = match (record, held, name, &first) {
+        (Some(record), Some(held), ..) => Some((record, held)),
+        (_, _, Some(name), InitialSession::Session(session)) => {
+            let record = record_of(cx, &connection, session, name, &scope, &store)?;
             let held = SessionLock::acquire(&cx.paths, &record).await?;
             notices.push(format!("new session {name}"));
-            (InitialSession::Session(Box::new(session)), Some((record, held)))
+            Some((record, held))
         }
+        _ => None,
     };
     let (mut commands, mut recorder) = (None, None);
     let kept = kept.map(|(record, mut held)| {
@@ -322,6 +340,27 @@ fn greeting(cx: &Cx, connection: &Connection) -> String {
         name = format!("{name} {}", info.version);
     }
     format!("{} in {}; /help shows commands and keys", name.trim_end(), cx.cwd.display())
+}
+
+/// Lets the user choose a login method of the agent and runs it. Returns `false` if there is none, or the user leaves.
+async fn log_in(cx: &Cx, connection: &Connection) -> Result<bool> {
+    let name = &connection.setup.spec.name;
+    loop {
+        let rows = login_rows(connection);
+        if rows.is_empty() {
+            return Ok(false);
+        }
+        let intro = [Line::from(format!("{name} requires a login."))];
+        let Some(Pick::Login(args)) = ask::pick("Log in", &intro, rows).await? else { return Ok(false) };
+        let program = std::env::current_exe().context("the path of this program")?;
+        let cwd = cx.cwd.clone();
+        let run = move || std::process::Command::new(program).args(args).current_dir(cwd).status();
+        let status = tokio::task::spawn_blocking(run).await.context("the login")?.context("the login")?;
+        if status.success() {
+            return Ok(true);
+        }
+        cx.output.tell("not logged in");
+    }
 }
 
 /// Opens a new session with the model of the settings.
