@@ -25,6 +25,7 @@ impl Driver<'_> {
                 Ok(()) => self.app.notice(Severity::Info, format!("revoked {number}")),
                 Err(failure) => self.tell(failure),
             },
+            Effect::ListConversations => self.list_conversations(),
             Effect::ListServers => self.list_servers(),
             Effect::Login => self.offer_login(),
             Effect::Export(file) => match self.export(file.as_deref()) {
@@ -65,6 +66,35 @@ impl Driver<'_> {
                 self.app.notice(Severity::Info, "nothing is always allowed or denied in this project");
             }
             Ok(rows) => self.app.picker = Some(Picker::new("Revoke a permission", rows)),
+        }
+    }
+
+    /// Offers the conversations with all agents in all directories. One that this agent can load here is opened in this
+    /// chat, another one in a new chat in its place.
+    fn list_conversations(&mut self) {
+        let now = std::time::SystemTime::now();
+        let current = self.saved.as_ref().and_then(|saved| saved.record()).map(|record| record.id);
+        let records = match self.starter.conversations() {
+            Ok(records) => records,
+            Err(failure) => return self.tell(failure),
+        };
+        let setup = &self.connection.setup;
+        let loads = self.connection.agent.loader().is_some();
+        let pick = |record: Record| {
+            let row = super::resume::row(&record, now);
+            let here = record.cwd == setup.cwd && record.agent_command == setup.spec.identity();
+            let value = match here && loads {
+                true => Pick::Load(record.session_id.as_str().into()),
+                false => Pick::Become(vec!["--resume".to_owned(), record.id]),
+            };
+            Row { label: row.label, about: row.about, current: false, value }
+        };
+        let others = records.into_iter().filter(|record| Some(&record.id) != current.as_ref());
+        let rows: Vec<_> = others.map(pick).collect();
+        match rows.is_empty() {
+            // The agent may have sessions of other programs.
+            true => self.app.effects.push_back(Effect::ListSessions),
+            false => self.app.picker = Some(Picker::new("Resume", rows)),
         }
     }
 

@@ -43,6 +43,10 @@ pub(crate) enum Effect {
     Open(OpenTarget),
     Set(Target, String),
     ListSessions,
+    /// Lists the conversations with all agents.
+    ListConversations,
+    /// Leaves, and runs this program with other arguments.
+    Become(Vec<String>),
     ListPermissions,
     /// Revokes a remembered answer.
     Revoke(u64),
@@ -75,6 +79,8 @@ pub(crate) enum Effect {
 pub(crate) enum Pick {
     Set(Target, String),
     Load(SessionId),
+    /// A conversation of another agent or directory: arguments of this program.
+    Become(Vec<String>),
     Revoke(u64),
     Login(Vec<String>),
     Rewind(i64, String),
@@ -152,6 +158,8 @@ pub(crate) struct App {
     pub(crate) typing: Option<u64>,
     /// The program that gets the terminal next.
     pub(crate) foreground: Option<Foreground>,
+    /// Arguments of the program that replaces this one after the chat.
+    pub(crate) successor: Option<Vec<String>>,
     /// The prompt that is sent as soon as the cancelled turn has ended.
     pub(super) next: Option<String>,
     pub(crate) files: Files,
@@ -214,6 +222,7 @@ impl App {
             picker: None,
             typing: None,
             foreground: None,
+            successor: None,
             next: None,
             files: Files::default(),
             answer: String::new(),

@@ -20,8 +20,8 @@ pub(crate) static BUILTIN_COMMANDS: &[BuiltinCommand] = &[
     ours("set", "[OPTION [VALUE]]", "Show the agent's options, or set one"),
     ours("sessions", "", "List the agent's sessions and resume one"),
     ours("new", "", "Start a new session"),
-    ours("resume", "[ID]", "Resume a session"),
-    ours("load", "[NUMBER|ID]", "Resume a session"),
+    ours("resume", "[ID]", "Resume a conversation with any agent"),
+    ours("load", "[NUMBER|ID]", "Resume a session of this agent"),
     ours("fork", "", "Continue in a copy of this session"),
     ours("restart", "", "Restart the agent in this session"),
     ours("cancel", "", "Cancel and clear the queue"),
@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Set(Option<(String, Option<String>)>),
     Sessions,
     New,
+    /// Resumes a conversation from the list of all agents and directories.
+    Resume,
     /// Resumes a session: a number of the list or an id, or one from a list.
     Load(Option<String>),
     Permissions,
@@ -104,6 +106,7 @@ pub(crate) fn parse(text: &str, state: &SessionState) -> Input {
         })),
         "sessions" => Command::Sessions,
         "new" => Command::New,
+        "resume" if one().is_none() => Command::Resume,
         "load" | "resume" => Command::Load(one()),
         "fork" => Command::Fork,
         "restart" => Command::Restart,

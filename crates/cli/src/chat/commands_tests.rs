@@ -45,7 +45,8 @@ fn lines_are_prompts_commands_or_mistakes() {
         assert_eq!(parse(text, &state), expected, "{text}");
     }
     assert!(matches!(parse("/nope", &state), Input::Mistake(_)));
-    assert_eq!(parse("/resume", &state), command(Command::Load(None)));
+    assert_eq!(parse("/resume", &state), command(Command::Resume));
+    assert_eq!(parse("/load", &state), command(Command::Load(None)));
 }
 
 fn texts(menu: Option<Menu>) -> Vec<String> {

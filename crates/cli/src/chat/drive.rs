@@ -234,6 +234,10 @@ impl Driver<'_> {
                 Effect::Cancel => session.control().cancel(),
                 Effect::Set(target, value) => self.set(session, target, value),
                 Effect::ListSessions => self.list(session),
+                Effect::Become(args) => {
+                    self.app.successor = Some(args);
+                    return Some(Next::Quit(0));
+                }
                 Effect::CancelTask(id) => self.cancel_task(session.control(), id),
                 other => drop(self.aside_effect(other)),
             }

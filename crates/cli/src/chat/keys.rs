@@ -336,6 +336,7 @@ impl App {
                 None => self.notice(Severity::Warning, format!("no option `{option}`; /set lists them")),
             },
             Command::Sessions => self.effects.push_back(Effect::ListSessions),
+            Command::Resume => self.effects.push_back(Effect::ListConversations),
             Command::New => self.open(OpenTarget::New),
             Command::Load(None) => self.effects.push_back(Effect::ListSessions),
             Command::Load(Some(wanted)) => {
@@ -472,6 +473,7 @@ impl App {
             None => {}
             Some(Pick::Set(target, value)) => self.effects.push_back(Effect::Set(target, value)),
             Some(Pick::Load(id)) => self.open(OpenTarget::Load(id)),
+            Some(Pick::Become(args)) => self.while_idle(Effect::Become(args)),
             Some(Pick::Revoke(number)) => self.effects.push_back(Effect::Revoke(number)),
             Some(Pick::Rewind(turn, prompt)) => self.while_idle(Effect::Rewind(turn, prompt)),
             Some(Pick::UndoPart(parts, part)) => self.while_idle(Effect::UndoPart(parts, part)),

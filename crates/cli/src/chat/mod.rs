@@ -185,11 +185,21 @@ impl Opener {
     }
 }
 
-/// Runs the chat until the user quits; returns the exit code, and the record of a conversation that can be resumed.
+/// How a chat was left.
+pub(crate) struct Left {
+    /// The exit code.
+    pub(crate) code: u8,
+    /// The record of a conversation that can be resumed.
+    pub(crate) record: Option<Record>,
+    /// Arguments of the program that replaces this one.
+    pub(crate) successor: Option<Vec<String>>,
+}
+
+/// Runs the chat until the user quits.
 ///
 /// # Errors
 /// If the terminal cannot be used, or the session cannot be opened.
-pub(crate) async fn run(mut setup: ChatParameters<'_>) -> Result<(u8, Option<Record>)> {
+pub(crate) async fn run(mut setup: ChatParameters<'_>) -> Result<Left> {
     let (columns, rows) = crossterm::terminal::size().context("the terminal")?;
     let (columns, rows) = (usable(columns.into()), usize::from(rows).max(1));
     let look = Look { colours: setup.colours, unicode: device::is_unicode() };
@@ -245,6 +255,7 @@ pub(crate) async fn run(mut setup: ChatParameters<'_>) -> Result<(u8, Option<Rec
     let ended = driver.begin_and_run(setup.first).await;
     let _ = driver.finish();
     let resumable = driver.resumable();
+    let successor = driver.app.successor.take();
     let checkpoint = driver.last_checkpoint();
     // The terminal and the session are released before the agent is awaited.
     let connection = driver.leave();
@@ -253,5 +264,5 @@ pub(crate) async fn run(mut setup: ChatParameters<'_>) -> Result<(u8, Option<Rec
     if let Some((checkpoints, turn)) = checkpoint {
         let _ = checkpoints.run(move |store| store.end(turn)).await;
     }
-    Ok((ended?, resumable))
+    Ok(Left { code: ended?, record: resumable, successor })
 }

@@ -72,7 +72,8 @@ fn named(records: &[Record], wanted: &str) -> Result<Record> {
     }
 }
 
-fn row(record: &Record, now: SystemTime) -> Row<Record> {
+/// The row of a conversation.
+pub(super) fn row(record: &Record, now: SystemTime) -> Row<Record> {
     let title = record.title.as_deref().or(record.name.as_deref()).unwrap_or("(no title)");
     let agent = record.agent.as_deref().unwrap_or(&record.agent_command);
     Row {

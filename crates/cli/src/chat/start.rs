@@ -43,7 +43,10 @@ pub(crate) fn chat(cx: &Cx) -> Result<()> {
     let ended = runtime(async {
         Ok(match start(cx, setup, &permits).await? {
             Started::Chat(chat) => {
-                let (code, record) = super::run(*chat).await?;
+                let super::Left { code, record, successor } = super::run(*chat).await?;
+                if let Some(args) = successor {
+                    return Ok(Ended::Instead(args));
+                }
                 if let Some(record) = record {
                     let id = record.name.as_deref().unwrap_or_else(|| short(&record.id));
                     cx.output.note(format_args!("resume this conversation: attache -c, or attache -r {id}"));
@@ -184,6 +187,13 @@ impl Starter<'_> {
             }
         };
         Ok(memory.list().into_iter().map(row).collect())
+    }
+
+    /// Returns the conversations with all agents, the last one first.
+    pub(crate) fn conversations(&self) -> Result<Vec<Record>> {
+        let mut records = Store::new(&self.cx.paths).all()?;
+        records.retain(|record| record.turns > 0);
+        Ok(records)
     }
 
     /// The directory of pasted pictures.

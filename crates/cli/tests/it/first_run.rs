@@ -238,3 +238,35 @@ fn a_login_that_a_session_needs_is_offered_before_it() {
     terminal.keys(CTRL_D);
     assert!(terminal.end().0.success());
 }
+
+#[test]
+fn the_list_of_a_chat_has_the_conversations_with_all_agents() {
+    let world = World::new();
+    let hello = r#"{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}"#;
+    world.named_agent(
+        "one",
+        &format!("on initialize\n  reply {hello}\non session/load\n  say welcome back\n  reply {{}}\n"),
+    );
+    world.named_agent("two", "");
+    let mut terminal = Terminal::start(&world, &["one"], &[]);
+    terminal.sees("/help shows");
+    terminal.keys("the first question\r");
+    // The agent says it again.
+    terminal.sees("the first question");
+    terminal.sees("the first question");
+    terminal.keys(CTRL_D);
+    terminal.sees("resume this conversation");
+    assert!(terminal.end().0.success());
+    let mut terminal = Terminal::start(&world, &["two"], &[]);
+    terminal.sees("/help shows");
+    terminal.keys("/resume\r");
+    terminal.sees("Resume");
+    terminal.sees("the first question");
+    terminal.sees(LIST);
+    terminal.keys("\r");
+    // The other agent takes over in a chat of its own.
+    terminal.sees("starting one");
+    terminal.sees("welcome back");
+    terminal.keys(CTRL_D);
+    assert!(terminal.end().0.success());
+}
