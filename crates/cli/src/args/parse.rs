@@ -269,10 +269,11 @@ impl<I: Iterator<Item = String>> Parser<'_, I> {
         if let Some(missing) = expected.get(words.len()).filter(|_| words.len() < required) {
             return Err(self.usage(format!("`{}` needs a {}", self.name(), missing.name)));
         }
-        // The command of an agent begins after `--`, as that of a program does; its name is one word.
+        // Where an agent's name may come first, its command begins after `--`.
+        let takes_command = self.verbatim || !self.line.command().agent;
         let many = expected
             .iter()
-            .any(|positional| positional.many && (self.verbatim || positional.hint != Hint::Agent));
+            .any(|positional| positional.many && (takes_command || positional.hint != Hint::Agent));
         if let Some(word) = words.get(expected.len()).filter(|_| !many) {
             return Err(self.usage(format!("`{}` takes no `{word}`", self.name())));
         }

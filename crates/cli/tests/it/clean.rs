@@ -137,7 +137,7 @@ fn turns() -> Vec<Surface> {
     ));
     let mut tour = Tour::new(&world);
     tour.shows("exec", &["exec", "go"], ALLOW);
-    tour.shows("sessions list", &["sessions", "list"], ALLOW);
+    tour.shows("sessions list", &["scripted", "sessions", "list"], ALLOW);
     tour.shows("doctor", &["doctor"], ALLOW);
     surfaces.append(&mut tour.surfaces);
     surfaces
@@ -171,7 +171,7 @@ fn sessions() -> Vec<Surface> {
     let world = World::new().agent(&identity());
     let mut tour = Tour::new(&world);
     for format in ["text", "quiet", "json"] {
-        tour.shows("sessions list", &["--format", format, "sessions", "list"], ALLOW);
+        tour.shows("sessions list", &["--format", format, "scripted", "sessions", "list"], ALLOW);
     }
     let name = parts().concat().replace('\0', "");
     tour.shows("sessions new", &["sessions", "new"], ALLOW);

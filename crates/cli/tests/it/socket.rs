@@ -99,7 +99,7 @@ fn permits(mode: &str) -> Value {
 fn prompt(world: &World, permits: Value) -> Value {
     let blocks = json!([{ "type": "text", "text": "raw" }]);
     let prompt = json!({ "blocks": blocks, "permits": permits, "wait": true, "attended": true });
-    json!({ "version": 3, "session": session(world), "command": { "prompt": prompt } })
+    json!({ "version": 4, "session": session(world), "command": { "prompt": prompt } })
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn invalid_requests_are_answered_with_an_error() {
     let world = started(WRITES, &[]);
     let id = session(&world);
     let request = |value: Value| {
-        let mut request = json!({ "version": 3, "session": id });
+        let mut request = json!({ "version": 4, "session": id });
         request.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
         request.to_string()
     };
@@ -147,7 +147,7 @@ fn invalid_requests_are_answered_with_an_error() {
     raw.0.get_mut().write_all(b"\xff\xfe{\n").unwrap();
     assert!(raw.failure().contains("not valid"));
     let mut raw = Raw::new(&world);
-    raw.0.get_mut().write_all(b"{\"version\":3").unwrap();
+    raw.0.get_mut().write_all(b"{\"version\":4").unwrap();
     raw.0.get_mut().shutdown(std::net::Shutdown::Write).unwrap();
     assert!(raw.failure().contains("has no end"));
     assert!(world.run(&["--approve-all", "prompt", "still there"]).stdout.contains("done"));

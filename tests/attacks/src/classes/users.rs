@@ -30,7 +30,7 @@ fn prompt_message(session: &str, text: &str, permits: &Value, attended: bool) ->
     let prompt = json!({
         "blocks": [{ "type": "text", "text": text }], "permits": permits, "wait": true, "attended": attended,
     });
-    json!({ "version": 3, "session": session, "command": { "prompt": prompt } })
+    json!({ "version": 4, "session": session, "command": { "prompt": prompt } })
 }
 
 fn session<'a>(suite: &'a Suite) -> (World<'a>, String) {
@@ -102,9 +102,9 @@ fn session_socket(suite: &Suite, report: &mut Report) {
     for (name, message) in [
         (
             "set mode",
-            json!({ "version": 3, "session": id, "command": { "set": { "option": ["permissions", "approve-all"] } } }),
+            json!({ "version": 4, "session": id, "command": { "set": { "option": ["permissions", "approve-all"] } } }),
         ),
-        ("open a page", json!({ "version": 3, "session": id, "command": { "open": "file:///etc/passwd" } })),
+        ("open a page", json!({ "version": 4, "session": id, "command": { "open": "file:///etc/passwd" } })),
         (
             "other session",
             prompt_message(
