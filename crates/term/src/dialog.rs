@@ -1,11 +1,11 @@
 //! A dialog on the terminal of a command: live lines and keys for as long as it is open.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::device::{Keys, Raw};
-use crate::output::discard_typed;
+use crate::output::{Channel, Stream, Surface, discard_typed};
 use crate::picker::{Picked, Picker};
 use crate::render::style::Line;
 use crate::render::text::Look;
@@ -19,10 +19,10 @@ const SIZE: (usize, usize) = (80, 24);
 pub struct DialogKeys(Option<Keys>);
 
 /// An open dialog. Dropping it erases its lines, restores the terminal and stops reading keys.
-pub struct Dialog<'a, W: Write> {
+pub struct Dialog<'a> {
     // In this order: no key may be read in the terminal's normal mode, and the lines are erased before it.
     keys: &'a mut Keys,
-    screen: Screen<W>,
+    screen: Screen<Box<dyn Write>>,
     raw: Raw,
 }
 
@@ -41,9 +41,13 @@ pub enum Input {
     End,
 }
 
-impl<'a, W: Write> Dialog<'a, W> {
+impl<'a> Dialog<'a> {
     /// Enters raw mode and reads keys. Keys of an earlier dialog are discarded.
-    pub fn open(keys: &'a mut DialogKeys, out: W, look: Look) -> std::io::Result<Dialog<'a, W>> {
+    pub fn open(keys: &'a mut DialogKeys, stream: Stream, look: Look) -> io::Result<Dialog<'a>> {
+        let out: Box<dyn Write> = match stream {
+            Stream::Stdout => Box::new(io::stdout()),
+            Stream::Stderr => Box::new(io::stderr()),
+        };
         let raw = Raw::enter()?;
         let keys = match &mut keys.0 {
             Some(keys) => {
@@ -65,12 +69,20 @@ impl<'a, W: Write> Dialog<'a, W> {
     }
 
     /// Replaces the live lines. Only their end is shown if the screen is too low.
-    pub fn draw(&mut self, mut live: Vec<Line>, cursor: Option<(usize, usize)>) -> std::io::Result<()> {
+    pub fn draw(&mut self, mut live: Vec<Line>, cursor: Option<(usize, usize)>) -> io::Result<()> {
         let rows = self.size().1;
         let above = live.len().saturating_sub(rows);
         live.drain(..above);
         let cursor = cursor.map(|(row, column)| (row.saturating_sub(above), column));
         self.screen.draw(Frame { live, cursor, ..Frame::default() })
+    }
+
+    /// Closes the dialog and ends the line before it: in raw mode no key does.
+    pub fn end_line(self, surface: Surface) {
+        drop(self);
+        let mut channel = Channel::new(surface);
+        channel.line(&Line::new());
+        let _ = channel.write();
     }
 
     /// Discards what was typed so far.
@@ -104,7 +116,7 @@ impl<'a, W: Write> Dialog<'a, W> {
     }
 }
 
-impl<W: Write> Drop for Dialog<'_, W> {
+impl Drop for Dialog<'_> {
     fn drop(&mut self) {
         let _ = self.keys.pause();
         let _ = self.screen.leave();
@@ -117,8 +129,8 @@ pub async fn pick<T: Clone>(
     intro: &[Line],
     picker: &mut Picker<T>,
     look: Look,
-) -> std::io::Result<Option<T>> {
-    let mut dialog = Dialog::open(keys, std::io::stdout(), look)?;
+) -> io::Result<Option<T>> {
+    let mut dialog = Dialog::open(keys, Stream::Stdout, look)?;
     loop {
         let (columns, rows) = dialog.size();
         let mut live = intro.to_vec();

@@ -1,7 +1,5 @@
 //! Asks the user at the terminal of a command: with keys, as the chat does, or line by line where keys cannot be read.
 
-use std::io::{self, Write as _};
-
 use attache_term::answers::Outcome;
 use attache_term::device;
 use attache_term::dialog::{Dialog, DialogKeys, Input};
@@ -9,7 +7,9 @@ use attache_term::render::style::{Colour, Line, Style};
 use tokio::time::{Instant, sleep_until};
 
 use super::ask::{Answered, Ask, answers};
-use crate::output::{Channel, Document, GRACE, Mark, Output, Reading, revealed, show_pages, wait_unanswered};
+use crate::output::{
+    Channel, Document, GRACE, Mark, Output, Reading, Stream, Surface, revealed, show_pages, wait_unanswered,
+};
 
 /// Follows the mark of a question.
 const PROMPT: &str = "your answer: ";
@@ -84,8 +84,9 @@ impl Asker {
 
     /// Shows a document, page by page.
     async fn read(&mut self, document: &Document, channel: &mut Channel) -> Reading {
+        let surface = channel.surface();
         show_pages(document, channel, async || match &mut self.keys {
-            Some(keys) => page_key(keys).await,
+            Some(keys) => page_key(keys, surface).await,
             None => self.line().await,
         })
         .await
@@ -125,7 +126,7 @@ impl Asker {
 async fn with_keys(keys: &mut DialogKeys, ask: &Ask, channel: &Channel) -> Option<Answered> {
     let look = channel.surface().look();
     let mut answers = answers(&ask.choices);
-    let mut dialog = Dialog::open(keys, io::stderr(), look).ok()?;
+    let mut dialog = Dialog::open(keys, Stream::Stderr, look).ok()?;
     let ready_at = Instant::now() + GRACE;
     let mut ready = false;
     loop {
@@ -168,8 +169,8 @@ async fn with_keys(keys: &mut DialogKeys, ask: &Ask, channel: &Channel) -> Optio
 }
 
 /// Waits for the key after a page, and returns what it would be as a line.
-async fn page_key(keys: &mut DialogKeys) -> Option<String> {
-    let mut dialog = Dialog::open(keys, io::stderr(), device::look()).ok()?;
+async fn page_key(keys: &mut DialogKeys, surface: Surface) -> Option<String> {
+    let mut dialog = Dialog::open(keys, Stream::Stderr, surface.look()).ok()?;
     let line = loop {
         match dialog.next().await {
             Input::Interrupt => {
@@ -186,9 +187,7 @@ async fn page_key(keys: &mut DialogKeys) -> Option<String> {
             Input::Paste(_) | Input::Redraw => {}
         }
     };
-    drop(dialog);
-    // In raw mode no key ends the line.
-    let _ = io::stderr().write_all(b"\n");
+    dialog.end_line(surface);
     line
 }
 
@@ -207,7 +206,7 @@ fn read_lines() -> tokio::sync::mpsc::Receiver<String> {
 
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     std::thread::spawn(move || {
-        for line in io::stdin().lock().lines() {
+        for line in std::io::stdin().lock().lines() {
             let Ok(line) = line else { return };
             if sender.blocking_send(line).is_err() {
                 return;
