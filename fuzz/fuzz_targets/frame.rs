@@ -1,4 +1,5 @@
-//! Any line: opening it never panics, and what was understood of it survives being written and read again.
+//! Any line: opening it never panics, and what was understood of it survives being written and read
+//! again.
 #![no_main]
 
 use attache_rpc::{Frame, encode};

@@ -1,5 +1,5 @@
-//! Bytes drive two machines that talk to each other: nothing is lost, doubled or reordered, whatever stands between their
-//! messages.
+//! Bytes drive two machines that talk to each other: nothing is lost, doubled or reordered,
+//! whatever stands between their messages.
 #![no_main]
 
 use attache_rpc::{ErrorObject, Event, Id, Limits, Machine};
@@ -131,8 +131,8 @@ impl Side {
         self.heard += 1;
     }
 
-    /// A line that the other machine did not write. Whatever it asks is answered at once, so that the bookkeeping of the two
-    /// machines stays whole.
+    /// A line that the other machine did not write. Whatever it asks is answered at once, so that
+    /// the bookkeeping of the two machines stays whole.
     fn foreign(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let token = self.next_token();
         let before = out.len();
@@ -146,7 +146,8 @@ impl Side {
             Event::Noise { .. } => {
                 let lines = out.iter().filter(|byte| **byte == b'\n').count();
                 assert!(lines <= 1, "at most one answer");
-                // An answer by id could meet a request of the other machine; the one without an id matches none.
+                // An answer by id could meet a request of the other machine; the one without an id
+                // matches none.
                 if !out.starts_with(br#"{"jsonrpc":"2.0","id":null,"#) {
                     out.clear();
                 }

@@ -1,8 +1,9 @@
-//! Any requests to a server with a token: no panic, no access without the token or for pages of other sites, no status of a fault, no
-//! token in a response.
+//! Any requests to a server with a token: no panic, no access without the token or for pages of
+//! other sites, no status of a fault, no token in a response.
 //!
-//! The input is a list of requests, separated by zero bytes: a line with method and URI, lines of headers, an empty line, the body.
-//! `$T` stands for the token and `$C` for the connection id that was given last, so that requests can get past the checks.
+//! The input is a list of requests, separated by zero bytes: a line with method and URI, lines of
+//! headers, an empty line, the body. `$T` stands for the token and `$C` for the connection id that
+//! was given last, so that requests can get past the checks.
 #![no_main]
 
 use attache_http::server::fuzzing::Router;

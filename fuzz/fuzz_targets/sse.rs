@@ -1,4 +1,5 @@
-//! Server-sent events: the chunks in which bytes arrive do not change the events, and no event exceeds the limit.
+//! Server-sent events: the chunks in which bytes arrive do not change the events, and no event
+//! exceeds the limit.
 #![no_main]
 
 use attache_http::client::sse::{Sse, SseEvent, TooLong};

@@ -1,5 +1,5 @@
-//! Any bytes of a WebSocket peer: reading them never panics, the lines do not depend on how the bytes are cut, and what is written in
-//! return is read as frames by the other role.
+//! Any bytes of a WebSocket peer: reading them never panics, the lines do not depend on how the
+//! bytes are cut, and what is written in return is read as frames by the other role.
 #![no_main]
 
 use attache_http::ws::{self, Role, Settings};

@@ -1,8 +1,9 @@
 //! `cargo xtask api`: the public API of the libraries as text, one line per item, in docs/api.
 //!
-//! The listing is generated from rustdoc's JSON output. It makes every change of the API visible in a diff;
-//! `--check` fails if the committed listing is stale. Both fail if a type of an inner crate that users of `attache`
-//! cannot name appears in its API, or in that of a crate that it exports whole.
+//! The listing is generated from rustdoc's JSON output. It makes every change of the API visible in
+//! a diff; `--check` fails if the committed listing is stale. Both fail if a type of an inner crate
+//! that users of `attache` cannot name appears in its API, or in that of a crate that it exports
+//! whole.
 
 mod listing;
 mod types;
@@ -15,7 +16,8 @@ use serde_json::Value;
 use self::listing::Exports;
 use crate::repo;
 
-/// The libraries that authors of agents and clients use. `attache` comes first: its exports decide what can be named.
+/// The libraries that authors of agents and clients use. `attache` comes first: its exports decide
+/// what can be named.
 const PACKAGES: &[&str] = &[
     "attache",
     "attache-conn",
@@ -64,7 +66,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
 fn rustdoc(package: &str) -> Result<Value, String> {
     let status = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
         .args(["rustdoc", "--quiet", "--lib", "--all-features", "--package", package])
-        // Build scripts look at RUSTC_BOOTSTRAP, so that the usual directory would be rebuilt every time.
+        // Build scripts look at RUSTC_BOOTSTRAP, so that the usual directory would be rebuilt every
+        // time.
         .arg("--target-dir")
         .arg(target_directory())
         .args(["--", "-Zunstable-options", "--output-format=json"])

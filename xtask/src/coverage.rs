@@ -1,7 +1,9 @@
-//! `cargo xtask check-coverage`: the rules that the checker covers, and the checks that are known to fail.
+//! `cargo xtask check-coverage`: the rules that the checker covers, and the checks that are known
+//! to fail.
 //!
-//! Runs the tests of `attache-check` against the conformant peers and every variant, and prints their
-//! table. Fails if a variant is not caught, or if an observable MUST or SHOULD has no check or variant.
+//! Runs the tests of `attache-check` against the conformant peers and every variant, and prints
+//! their table. Fails if a variant is not caught, or if an observable MUST or SHOULD has no check
+//! or variant.
 
 use std::process::{Command, Stdio};
 

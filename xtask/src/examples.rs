@@ -1,6 +1,7 @@
 //! `cargo xtask examples FILE…`: runs example messages against the crates.
 //!
-//! The work is done by a program of `attache-testkit`, so that xtask itself needs none of the crates.
+//! The work is done by a program of `attache-testkit`, so that xtask itself needs none of the
+//! crates.
 
 use std::path::Path;
 use std::process::Command;

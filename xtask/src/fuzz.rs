@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz`: runs every fuzz target over the kept corpus, for a bounded time or a number of runs.
+//! `cargo xtask fuzz`: runs every fuzz target over the kept corpus, for a bounded time or a number
+//! of runs.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +22,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     // Not in a directory that other users share.
     let scratch = fuzz.join("target").join(format!("found-{}", std::process::id()));
     let outcome = targets.iter().try_for_each(|target| one(&fuzz, &scratch, target, bound));
-    // What was found along the way is not kept; a failure is printed and its input stays in fuzz/artifacts.
+    // What was found along the way is not kept; a failure is printed and its input stays in
+    // fuzz/artifacts.
     let _ = std::fs::remove_dir_all(&scratch);
     outcome
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask matrix`: every variant of a peer plays every scenario of the checker. `cargo test` plays a sample.
+//! `cargo xtask matrix`: every variant of a peer plays every scenario of the checker. `cargo test`
+//! plays a sample.
 
 use std::process::Command;
 

@@ -1,9 +1,9 @@
 //! `cargo xtask rules`: where each rule of the protocol is implemented and tested.
 //!
-//! Rules are data (crates/check/rules.jsonl). Code that keeps a rule and tests that show it name its id in a
-//! comment; example messages have a member for it. A rule that the library cannot keep has a reason in
-//! docs/rules-notes.jsonl. docs/rules.md is generated from all of these; `--check` fails if it is stale or a
-//! duty has neither code, test nor reason.
+//! Rules are data (crates/check/rules.jsonl). Code that keeps a rule and tests that show it name
+//! its id in a comment; example messages have a member for it. A rule that the library cannot keep
+//! has a reason in docs/rules-notes.jsonl. docs/rules.md is generated from all of these; `--check`
+//! fails if it is stale or a duty has neither code, test nor reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! `cargo xtask sources`: compares the sentences that rules quote with the documents.
 //!
-//! Takes a checkout of the specification's repository at the revision that the addresses name, and the unpacked
-//! schema crate. Sentences of JSON-RPC and of RFCs are counted and not compared.
+//! Takes a checkout of the specification's repository at the revision that the addresses name, and
+//! the unpacked schema crate. Sentences of JSON-RPC and of RFCs are counted and not compared.
 
 use std::collections::BTreeMap;
 use std::path::Path;

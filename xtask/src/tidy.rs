@@ -2,6 +2,7 @@
 //!
 //! A line that breaks one on purpose says so: `tidy: allow(sleep) because …`.
 
+mod comments;
 mod cycles;
 mod packages;
 mod paths;
@@ -43,6 +44,7 @@ pub(crate) fn run(_args: &[String]) -> Result<(), String> {
         if path.ends_with(".rs") {
             size(path, &text, &mut problems, &mut warnings);
             banned_code(path, &text, &mut problems);
+            problems.extend(comments::check(path, &text));
             problems.extend(rustdoc::check(path, &text));
             own_streams(path, &text, &mut problems, &mut exceptions);
         }
@@ -87,7 +89,8 @@ fn hygiene(path: &str, text: &str, problems: &mut Vec<String>) {
         problems.push(format!("{path}: blank lines at the end"));
     }
     for (place, line) in text.lines().enumerate() {
-        // Two blanks at the end of a Markdown line are a line break, which is better written otherwise.
+        // Two blanks at the end of a Markdown line are a line break, which is better written
+        // otherwise.
         if line.ends_with([' ', '\t']) {
             problems.push(format!("{path}:{}: blanks at the end of the line", place + 1));
         }
@@ -127,7 +130,8 @@ fn banned_code(path: &str, text: &str, problems: &mut Vec<String>) {
         (concat!("unbounded", "_channel"), "every queue has a bound"),
         (concat!("mpsc::", "unbounded"), "every queue has a bound"),
     ];
-    // On a paused clock a sleep takes no time; it is then the hung handler or the deadline that is being tested.
+    // On a paused clock a sleep takes no time; it is then the hung handler or the deadline that is
+    // being tested.
     let paused = text.contains("start_paused") || text.contains("time::pause");
     let real = [concat!("thread::", "sleep")];
     let virtual_if_paused = [concat!("time::", "sleep"), concat!(" sleep", "(")];

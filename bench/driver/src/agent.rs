@@ -8,7 +8,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How to start the agent, the version that it is asked for, and how long a whole measurement may take.
+/// How to start the agent, the version that it is asked for, and how long a whole measurement may
+/// take.
 pub struct Subject {
     pub command: Vec<String>,
     /// Standard streams, or a server that prints its port.

@@ -50,7 +50,8 @@ fn open(
     }
 }
 
-/// How late `rate` updates a second on each of `n` connections arrive. Every connection has a thread that reads.
+/// How late `rate` updates a second on each of `n` connections arrive. Every connection has a
+/// thread that reads.
 pub fn paced(subject: &Subject, n: usize, rate: usize, seconds: usize) -> io::Result<Report> {
     if !matches!(subject.transport, Transport::WebSocket | Transport::SecureWebSocket) {
         return Err(io::Error::other("only over WebSocket"));

@@ -105,8 +105,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Where something was found in the last line. Peers write every update alike, so looking there first
-/// makes the driver cost next to nothing per update.
+/// Where something was found in the last line. Peers write every update alike, so looking there
+/// first makes the driver cost next to nothing per update.
 #[derive(Default)]
 pub struct Hint(usize);
 

@@ -1,4 +1,5 @@
-//! `bench-driver [--timeout SECONDS] TEST [ARGS] -- AGENT COMMAND`: one measurement, one line of JSON.
+//! `bench-driver [--timeout SECONDS] TEST [ARGS] -- AGENT COMMAND`: one measurement, one line of
+//! JSON.
 
 use bench_driver::agent::Subject;
 use bench_driver::net::Transport;

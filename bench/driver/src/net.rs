@@ -1,5 +1,6 @@
-//! Sockets in the place of pipes: the subject is a server that prints its port, and the lines travel over WebSocket or Streamable HTTP.
-//! As cheap as it can be: frames are masked with zeros, and nothing is parsed but lengths and the ids of sessions.
+//! Sockets in the place of pipes: the subject is a server that prints its port, and the lines
+//! travel over WebSocket or Streamable HTTP. As cheap as it can be: frames are masked with zeros,
+//! and nothing is parsed but lengths and the ids of sessions.
 
 use crate::line::text_member;
 use crate::socket::connect;
@@ -214,7 +215,8 @@ fn socket(port: u16, is_secure: bool) -> io::Result<Halves> {
     Ok((Box::new(writer), Box::new(reader)))
 }
 
-/// Opens a connection over Streamable HTTP. Its streams are opened with the first message, and with the first of each session.
+/// Opens a connection over Streamable HTTP. Its streams are opened with the first message, and with
+/// the first of each session.
 fn http(port: u16, is_secure: bool) -> io::Result<Halves> {
     let (stream, reader) = socket(port, is_secure)?;
     let reader = BufReader::new(reader);

@@ -216,7 +216,8 @@ pub fn idle(subject: &Subject, secs: usize) -> io::Result<Report> {
     Ok(agent.memory(report))
 }
 
-/// Round trips of a line like `session/new` over loopback TCP, between this thread and another one that sends it back: what a socket costs.
+/// Round trips of a line like `session/new` over loopback TCP, between this thread and another one
+/// that sends it back: what a socket costs.
 pub fn loopback(n: usize) -> io::Result<Report> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     let mut near = std::net::TcpStream::connect(listener.local_addr()?)?;

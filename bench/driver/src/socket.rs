@@ -4,7 +4,8 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-/// Both halves of a socket. They share one descriptor, because the number of descriptors bounds how many connections can be held.
+/// Both halves of a socket. They share one descriptor, because the number of descriptors bounds how
+/// many connections can be held.
 #[derive(Clone)]
 pub struct Socket(Arc<TcpStream>);
 

@@ -1,5 +1,6 @@
-//! As little ACP as the scenarios need, typed with serde, one blocking thread. There is no concurrency, no
-//! cancelling and no error path worth the name: this is a bound to aim at, not something to build on.
+//! As little ACP as the scenarios need, typed with serde, one blocking thread. There is no
+//! concurrency, no cancelling and no error path worth the name: this is a bound to aim at, not
+//! something to build on.
 
 pub mod messages;
 

@@ -1,4 +1,5 @@
-//! The bench agent on attache over WebSocket and Streamable HTTP, on one thread. Prints its port. `BENCH_TLS=self` turns TLS on.
+//! The bench agent on attache over WebSocket and Streamable HTTP, on one thread. Prints its port.
+//! `BENCH_TLS=self` turns TLS on.
 
 use attache_http::server::{Limits, Options, Server, Tls};
 

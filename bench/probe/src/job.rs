@@ -62,7 +62,8 @@ impl Job {
         }
     }
 
-    /// How long a `jitter` handler waits with this chunk: 1 to 3 ms, so that only real order survives.
+    /// How long a `jitter` handler waits with this chunk: 1 to 3 ms, so that only real order
+    /// survives.
     pub fn jitter(text: &str) -> std::time::Duration {
         let i: u64 = text.get(..8).and_then(|digits| digits.parse().ok()).unwrap_or(0);
         std::time::Duration::from_millis(3 - i % 3)

@@ -35,7 +35,8 @@ impl Order {
     }
 }
 
-/// The text of a chunk that says when it was made: microseconds of the clock that all processes of a machine share.
+/// The text of a chunk that says when it was made: microseconds of the clock that all processes of
+/// a machine share.
 pub fn stamp() -> String {
     format!("{:020}", crate::proc::monotonic_us())
 }

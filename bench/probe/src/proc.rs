@@ -61,8 +61,9 @@ pub fn give_way(niceness: i32) {
     unsafe { libc::nice(niceness) };
 }
 
-/// Puts this process, and what it starts, ahead of everything else. Only root may; it starts a session for that, because
-/// the scheduler groups processes by session and priorities count within a group.
+/// Puts this process, and what it starts, ahead of everything else. Only root may; it starts a
+/// session for that, because the scheduler groups processes by session and priorities count within
+/// a group.
 pub fn go_ahead() {
     // SAFETY: no memory is involved.
     let ahead = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) == 0 && libc::setsid() != -1 };
@@ -71,7 +72,8 @@ pub fn go_ahead() {
     }
 }
 
-/// Some clients start their agent in a session of its own, where its priority would count for nothing.
+/// Some clients start their agent in a session of its own, where its priority would count for
+/// nothing.
 pub fn stay_ahead() {
     // SAFETY: no memory is involved.
     let (niceness, session, parent) =
@@ -86,7 +88,8 @@ fn set_group_priority() {
     let _ = fs::write("/proc/self/autogroup", "-20");
 }
 
-/// Raises the limit of open files of this process, and of what it starts, as far as it may: only root can exceed the hard limit.
+/// Raises the limit of open files of this process, and of what it starts, as far as it may: only
+/// root can exceed the hard limit.
 pub fn raise_open_files(wanted: u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to a value of the right type that lives through the call.

@@ -1,5 +1,6 @@
-//! The bench agent on the official Rust SDK, for standard streams and for servers, written the way its README and examples write agents:
-//! multi-threaded runtime, one typed handler per method, the turn in a spawned task.
+//! The bench agent on the official Rust SDK, for standard streams and for servers, written the way
+//! its README and examples write agents: multi-threaded runtime, one typed handler per method, the
+//! turn in a spawned task.
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{

@@ -1,6 +1,7 @@
-//! `bench-ws-crates [CONNECTIONS [MESSAGES]]`: a server on each WebSocket crate in a process of its own, with its defaults, on one
-//! thread. It answers a message `N` with N messages of 40 bytes. The client is raw sockets, the same for all, and the opening handshake
-//! is left out. Prints a row for each crate: memory of a held connection after one answer, and messages per second.
+//! `bench-ws-crates [CONNECTIONS [MESSAGES]]`: a server on each WebSocket crate in a process of its
+//! own, with its defaults, on one thread. It answers a message `N` with N messages of 40 bytes. The
+//! client is raw sockets, the same for all, and the opening handshake is left out. Prints a row for
+//! each crate: memory of a held connection after one answer, and messages per second.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

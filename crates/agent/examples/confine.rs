@@ -1,4 +1,5 @@
-//! A program that confines commands for an agent, and does nothing else: `attache agent` does the same with its hidden word.
+//! A program that confines commands for an agent, and does nothing else: `attache agent` does the
+//! same with its hidden word.
 //!
 //! An agent is given its path in `Options::sandbox`. The tests of this crate start it.
 

@@ -1,12 +1,14 @@
-//! JSON as models write it: with trailing commas, line breaks inside strings, single quotes, Python's literals, and
-//! without the last brackets. A text with more than one meaning is refused, such as a string that is cut off.
+//! JSON as models write it: with trailing commas, line breaks inside strings, single quotes,
+//! Python's literals, and without the last brackets. A text with more than one meaning is refused,
+//! such as a string that is cut off.
 
 use serde_json::{Map, Number, Value};
 
 /// The deepest nesting.
 const MAX_DEPTH: usize = 64;
 
-/// Reads a text that is one value. Brackets that are missing at its end are added, and extra ones are dropped.
+/// Reads a text that is one value. Brackets that are missing at its end are added, and extra ones
+/// are dropped.
 pub(crate) fn read(text: &str) -> Option<Value> {
     let (value, end) = read_prefix(text)?;
     text[end..].chars().all(|char| char.is_whitespace() || "]}".contains(char)).then_some(value)
@@ -95,7 +97,8 @@ impl Reader<'_> {
         Some(Value::Array(items))
     }
 
-    /// A string in these quotes. An apostrophe within single quotes belongs to the string unless a delimiter follows it.
+    /// A string in these quotes. An apostrophe within single quotes belongs to the string unless a
+    /// delimiter follows it.
     fn string(&mut self, quote: char) -> Option<String> {
         self.at += 1;
         let mut text = String::new();

@@ -105,17 +105,20 @@ impl Default for Options {
     }
 }
 
-/// Command lines that run at certain moments, with the permissions, the sandbox and the limits of the tool `run`.
+/// Command lines that run at certain moments, with the permissions, the sandbox and the limits of
+/// the tool `run`.
 ///
-/// They get the variables `ATTACHE_HOOK` (the name of the hook), `ATTACHE_TOOL`, `ATTACHE_TOOL_INPUT` (the arguments as JSON, up to
-/// 64 KiB) and `ATTACHE_TOOL_PATH` (the argument `path`). Calls that only read have no hooks.
+/// They get the variables `ATTACHE_HOOK` (the name of the hook), `ATTACHE_TOOL`,
+/// `ATTACHE_TOOL_INPUT` (the arguments as JSON, up to 64 KiB) and `ATTACHE_TOOL_PATH` (the argument
+/// `path`). Calls that only read have no hooks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hooks {
     /// Before a tool call. If it fails the call is not run, and the model gets its output.
     pub before_tool: Option<String>,
     /// After a tool call that succeeded. The model gets its output if it fails.
     pub after_tool: Option<String>,
-    /// Before a turn ends normally. If it fails the model gets its output and continues, at most three times.
+    /// Before a turn ends normally. If it fails the model gets its output and continues, at most
+    /// three times.
     pub turn_end: Option<String>,
 }
 

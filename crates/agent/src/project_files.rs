@@ -10,8 +10,8 @@ use crate::text::{clip_marked, one_line};
 /// The most files that a short listing counts.
 const MAX_LISTED: usize = 2000;
 
-/// The files of a project in at most about `limit` bytes: all paths if they fit, else the entries of the directory itself,
-/// with the number of files below each.
+/// The files of a project in at most about `limit` bytes: all paths if they fit, else the entries
+/// of the directory itself, with the number of files below each.
 pub(crate) fn short_listing(root: &Path, limit: usize) -> String {
     let relative = |path: PathBuf| path.strip_prefix(root).map(one_line).ok();
     let mut paths: Vec<String> = walk(root).take(MAX_LISTED).filter_map(relative).collect();

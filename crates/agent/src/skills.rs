@@ -28,7 +28,8 @@ pub(crate) struct Skill {
     pub(crate) is_of_project: bool,
 }
 
-/// The skills of a session: those of the project if it is trusted, then those of the user. The first of a name counts.
+/// The skills of a session: those of the project if it is trusted, then those of the user. The
+/// first of a name counts.
 pub(crate) fn gather(project: &ProjectFiles, config_dir: Option<&Path>, trusted: bool) -> Vec<Skill> {
     let of_project = project.files().iter().filter(|file| trusted && file.kind == FileKind::Skill);
     let of_project = of_project.map(|file| (file.path.clone(), true));

@@ -1,4 +1,5 @@
-//! Failures that are known: a build stays green with them, and turns red when one is fixed and still listed.
+//! Failures that are known: a build stays green with them, and turns red when one is fixed and
+//! still listed.
 //!
 //! A baseline is a text file with one rule per line. `#` begins a comment.
 
@@ -46,7 +47,8 @@ impl Baseline {
         text
     }
 
-    /// Marks the failures of the report that are known. Returns the rules that are listed although they are kept.
+    /// Marks the failures of the report that are known. Returns the rules that are listed although
+    /// they are kept.
     pub fn apply(&self, report: &mut Report) -> Vec<&'static str> {
         let mut fixed = Vec::new();
         for outcome in report.rules.iter_mut().filter(|outcome| self.rules.contains(outcome.rule.id)) {

@@ -16,8 +16,8 @@
 //! [`Endpoint`](remote::Endpoint): ordinary scenarios run over a link to it, and scenarios about a
 //! transport write their own requests and frames (`remote/`).
 //!
-//! Reading order: `rules.rs`, `sources.rs`, `trace.rs`, `judge/` (`message.rs`, `event_log.rs`, then a watcher),
-//! `target.rs`, `stage/`, `scenarios/`, `run.rs`.
+//! Reading order: `rules.rs`, `sources.rs`, `trace.rs`, `judge/` (`message.rs`, `event_log.rs`,
+//! then a watcher), `target.rs`, `stage/`, `scenarios/`, `run.rs`.
 //!
 //! Never here: a rule passes that was not exercised; the checker's own messages are judged;
 //! anything is printed. The crate does not use the SDK, which it must be able to judge.

@@ -1,4 +1,5 @@
-//! Reports: for a terminal, for programs (JSON, JUnit), as one page with the conversations drawn, and as a badge.
+//! Reports: for a terminal, for programs (JSON, JUnit), as one page with the conversations drawn,
+//! and as a badge.
 //!
 //! Everything here makes text of a [`Report`]; nothing is printed or written.
 
@@ -55,7 +56,8 @@ pub(crate) fn reason(status: &Status) -> Option<&str> {
     }
 }
 
-/// One line that says what all came to. How much was seen is always part of it: a peer of which little was seen has kept little.
+/// One line that says what all came to. How much was seen is always part of it: a peer of which
+/// little was seen has kept little.
 pub(crate) fn headline(report: &Report) -> String {
     if let Conclusion::CouldNotRun(why) = &report.conclusion {
         return format!("could not run: {why}");

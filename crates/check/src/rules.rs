@@ -11,7 +11,8 @@
 //! - `why_v1`: why a rule is for version 1 only;
 //! - `strictness`: why a MUST does not count for the verdict;
 //! - `when`: the capability whose advertisement makes the rule binding, `agent.…` or `client.…`;
-//! - `repeats`: rules whose failure at the same line says the same, so that this rule's is dropped there;
+//! - `repeats`: rules whose failure at the same line says the same, so that this rule's is dropped
+//!   there;
 //! - `follows`: rules whose failure anywhere is the cause of this rule's;
 //! - `why_not`, `why_not_agent`, `why_not_client`, `why_not_v2`, `why_not_agent_v2` and
 //!   `why_not_client_v2`: why no conversation can show the rule. Such a rule is never exercised and
@@ -74,7 +75,8 @@ pub enum Tier {
     Mandatory,
     /// MUST, once the capability is advertised.
     Capability,
-    /// MUST of JSON-RPC or of another document that ACP builds on, in a case of which ACP's own text does not speak.
+    /// MUST of JSON-RPC or of another document that ACP builds on, in a case of which ACP's own
+    /// text does not speak.
     Strictness,
     /// SHOULD.
     Advisory,
@@ -139,12 +141,12 @@ pub struct Rule {
     /// `client.terminal`.
     #[serde(default, deserialize_with = "leak_some")]
     pub when: Option<&'static str>,
-    /// Rules about single cases of this one. A failure of this rule at a line where one of them fails
-    /// says nothing new and is dropped.
+    /// Rules about single cases of this one. A failure of this rule at a line where one of them
+    /// fails says nothing new and is dropped.
     #[serde(default, deserialize_with = "leak_list")]
     pub repeats: &'static [&'static str],
-    /// Rules that a peer which breaks this one for the same reason breaks in another scenario. Where one
-    /// of them fails anywhere, failures of this rule are dropped.
+    /// Rules that a peer which breaks this one for the same reason breaks in another scenario.
+    /// Where one of them fails anywhere, failures of this rule are dropped.
     #[serde(default, deserialize_with = "leak_list")]
     pub follows: &'static [&'static str],
     /// Why the rule does not count for the verdict although its level is MUST.

@@ -1,7 +1,7 @@
 //! Runs scenarios against a target and summarises the findings.
 //!
-//! `scenario_run.rs` is one scenario from a fresh peer to its findings, `retry.rs` chooses those that get
-//! more time, `summary.rs` makes one status per rule of all of them.
+//! `scenario_run.rs` is one scenario from a fresh peer to its findings, `retry.rs` chooses those
+//! that get more time, `summary.rs` makes one status per rule of all of them.
 
 mod retry;
 mod scenario_run;
@@ -54,14 +54,15 @@ pub struct Options {
     pub session_dir: Option<PathBuf>,
     /// The command line that runs one scenario again, for reports.
     pub repeat: Option<Repeat>,
-    /// Whether a scenario in which a deadline passed and a rule was broken is run again at the end, alone
-    /// and with three times the deadline. The second run counts.
+    /// Whether a scenario in which a deadline passed and a rule was broken is run again at the end,
+    /// alone and with three times the deadline. The second run counts.
     pub retry_late: bool,
     /// Rules that are known to be broken. They are no reason to run a scenario again.
     pub known: Vec<String>,
 }
 
-/// A command line that runs the checker again. The choice of scenario and rule goes between the halves.
+/// A command line that runs the checker again. The choice of scenario and rule goes between the
+/// halves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repeat {
     /// Such as `attache check agent --deadline 5`.
@@ -245,7 +246,8 @@ pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMu
     run_until(target, options, std::future::pending(), progress).await
 }
 
-/// As [`run`], but `stop` ends it: scenarios that run are given up, and the report is about those that have ended.
+/// As [`run`], but `stop` ends it: scenarios that run are given up, and the report is about those
+/// that have ended.
 pub async fn run_until(
     target: &dyn Target,
     options: &Options,

@@ -1,13 +1,13 @@
 //! The shapes of messages: a small JSON Schema validator and the schemas of both versions.
 //!
 //! `schema/v1.json` and `schema/v2.json` are the protocol's published schemas (unstable parts
-//! included, Apache-2.0) without descriptions. `methods` lists for each method the receiver (`to`) and the definitions of
-//! its `params`, `result` and, for a notification, `note`. The validator supports only the keywords
-//! of these files.
+//! included, Apache-2.0) without descriptions. `methods` lists for each method the receiver (`to`)
+//! and the definitions of its `params`, `result` and, for a notification, `note`. The validator
+//! supports only the keywords of these files.
 //!
 //! It reports the first place where a value does not fit, and unknown members. The latter fit the
-//! schema (receivers ignore them), but a rule forbids them. In open unions and enums of version 2 it
-//! also reports values that neither the schema nor an underscore allows.
+//! schema (receivers ignore them), but a rule forbids them. In open unions and enums of version 2
+//! it also reports values that neither the schema nor an underscore allows.
 
 // EXT-02, V2-22
 

@@ -20,7 +20,8 @@ use crate::error::{Context as _, Failure, Result};
 use crate::output::Output;
 use crate::runtime::runtime;
 
-/// Serves one client on standard input and output, or only logs in to a provider of models or out of it.
+/// Serves one client on standard input and output, or only logs in to a provider of models or out
+/// of it.
 pub(crate) fn agent(cx: &Cx) -> Result<()> {
     if let Some(provider) = &cx.flags.own_agent.login {
         return login::login(cx, provider);

@@ -181,8 +181,8 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
         }
         match (connected, not_reached) {
             (Ok(agent), _) => {
-                // An agent that was started a second time is asked for version 1 at once from now on. One
-                // that was only offered version 1 may speak version 2 too.
+                // An agent that was started a second time is asked for version 1 at once from now
+                // on. One that was only offered version 1 may speak version 2 too.
                 let version = agent.protocol_version();
                 if starts > 1 || version == ProtocolVersion::V2 {
                     crate::versions::remember(&options.versions, spec, version.0);
@@ -218,7 +218,8 @@ fn rejects_arguments(failure: &Failure) -> bool {
     if failure.detail != Some(DetailCode::AgentDisconnected) {
         return false;
     }
-    // No exit status is agreed on for wrong arguments: the foreign program's output is the only source.
+    // No exit status is agreed on for wrong arguments: the foreign program's output is the only
+    // source.
     let text = format!("{}\n{}", failure.message, failure.stderr.join("\n")).to_lowercase();
     let words = [
         "unknown argument",

@@ -134,9 +134,10 @@ impl Failure {
         self.detail == Some(DetailCode::NoModel)
     }
 
-    /// Whether the peer answered with an error that may not come again: an internal error, or an HTTP status that says so. The
-    /// protocol has no code for rate limits and overload. Most agents answer them with an internal error, and some put the
-    /// status of their provider in the place of the code or into `data`.
+    /// Whether the peer answered with an error that may not come again: an internal error, or an
+    /// HTTP status that says so. The protocol has no code for rate limits and overload. Most agents
+    /// answer them with an internal error, and some put the status of their provider in the place
+    /// of the code or into `data`.
     pub(crate) fn is_temporary(&self) -> bool {
         let Some(error) = &self.answered else { return false };
         let is_temporary = |status: i64| matches!(status, 408 | 429 | 500..=599);

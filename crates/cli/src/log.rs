@@ -19,7 +19,8 @@ use crate::output::{Mark, Output};
 /// The variable that selects events: a level, or levels by target, as in `warn,attache_conn=debug`.
 pub(crate) const FILTER: &str = "ATTACHE_LOG";
 
-/// The filter of a log file without [`FILTER`]: problems, all messages on the wire, and who decided what on a hub.
+/// The filter of a log file without [`FILTER`]: problems, all messages on the wire, and who decided
+/// what on a hub.
 const FILE_FILTER: &str = "warn,attache::wire=trace,attache_hub::audit=info";
 
 /// How much of a message `-v` shows; the log has all of it.

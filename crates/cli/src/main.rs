@@ -3,15 +3,18 @@
 //! Layers, from the bottom; arrows point down only (`cargo xtask tidy` checks it):
 //!
 //! - `error`, `paths`, `time`, `runtime`, `log`, `wire`; `output` prints through `attache-term`
-//! - `args` reads the command line, `agents` knows agents, `credentials` keeps secrets, `session_store` conversations
+//! - `args` reads the command line, `agents` knows agents, `credentials` keeps secrets,
+//!   `session_store` conversations
 //! - `config` merges settings from files, environment and flags; `cx` is the context of a command
-//! - `connect` starts an agent, `remote` reaches one at a URL; `client_services` provides files and terminals to it; `forms` asks the user; `checkpoints` undoes changes of files;
-//!   `mcp_server` provides the same to agents without `fs/*` and `terminal/*`
-//! - `auth`, `trust`, `model_setup`, `run` (prompts), `sessions` and `chat` are what users call most; `commands` has the others
+//! - `connect` starts an agent, `remote` reaches one at a URL; `client_services` provides files and
+//!   terminals to it; `forms` asks the user; `checkpoints` undoes changes of files; `mcp_server`
+//!   provides the same to agents without `fs/*` and `terminal/*`
+//! - `auth`, `trust`, `model_setup`, `run` (prompts), `sessions` and `chat` are what users call
+//!   most; `commands` has the others
 //!
-//! What never happens here: foreign text reaches a terminal with its control characters; a prompt goes to a session that
-//! was not asked for; a project's settings allow more than the user's; a secret is printed; an agent is left running
-//! without a limit that the user can see.
+//! What never happens here: foreign text reaches a terminal with its control characters; a prompt
+//! goes to a session that was not asked for; a project's settings allow more than the user's; a
+//! secret is printed; an agent is left running without a limit that the user can see.
 
 #![expect(clippy::result_large_err, reason = "failures end the program; their size does not matter")]
 
@@ -127,8 +130,8 @@ fn start_log(cx: &Cx) -> Result<()> {
     log::init(Some(&path))
 }
 
-/// Whether the command is a chat: `chat`, or no command, and a terminal on both sides. A prompt for scripts is not one:
-/// it has a session's name or a file, or asks for another format.
+/// Whether the command is a chat: `chat`, or no command, and a terminal on both sides. A prompt for
+/// scripts is not one: it has a session's name or a file, or asks for another format.
 fn is_chat(cx: &Cx) -> bool {
     let flags = &cx.flags.prompt;
     let scripted = flags.file.is_some()
@@ -230,8 +233,8 @@ fn command(cx: &Cx) -> Result<()> {
     }
 }
 
-/// Runs without a command: a terminal starts a chat, with the words as its first prompt. Without one, words are a
-/// prompt, and piped text is a prompt for the open session or else for none.
+/// Runs without a command: a terminal starts a chat, with the words as its first prompt. Without
+/// one, words are a prompt, and piped text is a prompt for the open session or else for none.
 fn bare(cx: &Cx) -> Result<()> {
     if is_chat(cx) {
         return chat::chat(cx);

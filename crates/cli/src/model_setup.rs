@@ -1,5 +1,5 @@
-//! The choice of an agent on the first run, and the ways to a model if our own agent has none: a clear failure for
-//! scripts, a few choices for people.
+//! The choice of an agent on the first run, and the ways to a model if our own agent has none: a
+//! clear failure for scripts, a few choices for people.
 
 use attache::client::AgentHandle;
 use attache::wire::v1::AuthState;
@@ -54,7 +54,8 @@ pub(crate) fn is_undecided(cx: &Cx, spec: &AgentSpec) -> bool {
     spec.is_own() && !is_named && matches!(cx.config.source(&keys::DEFAULT_AGENT), Source::Default)
 }
 
-/// Asks on the first run which of the agents that work here is the default. Does not ask if there is only our own.
+/// Asks on the first run which of the agents that work here is the default. Does not ask if there
+/// is only our own.
 pub(crate) async fn pick_default(cx: &Cx, agent: &AgentHandle) -> Result<Picked> {
     let others = installed();
     if others.is_empty() {

@@ -60,7 +60,8 @@ impl Known {
         known
     }
 
-    /// Writes the servers of `now`. The days of those that are known stay, so that a use does not keep an entry alive.
+    /// Writes the servers of `now`. The days of those that are known stay, so that a use does not
+    /// keep an entry alive.
     fn remember(&self, file: &Path, now: impl Iterator<Item = String>) {
         let today = today();
         let day = |origin: &str| self.http.get(origin).copied().unwrap_or(today);
@@ -80,7 +81,8 @@ fn today() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()) / DAY_SECONDS
 }
 
-/// The token: from the file that the settings name, or from the environment if the user chose this agent.
+/// The token: from the file that the settings name, or from the environment if the user chose this
+/// agent.
 pub(crate) fn token(spec: &AgentSpec) -> io::Result<Option<String>> {
     if let Some(file) = &spec.token_file {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", file.display()));

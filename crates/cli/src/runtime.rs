@@ -25,8 +25,8 @@ pub(crate) async fn until_interrupted<T>(work: impl Future<Output = Result<T>>) 
     }
 }
 
-/// Requests of the user, or of the system, that this process stops. They are counted from [`Interrupts::new`] on, so one
-/// that comes while nothing waits for it is seen by the next wait.
+/// Requests of the user, or of the system, that this process stops. They are counted from
+/// [`Interrupts::new`] on, so one that comes while nothing waits for it is seen by the next wait.
 pub(crate) struct Interrupts {
     #[cfg(unix)]
     signals: Vec<tokio::signal::unix::Signal>,

@@ -23,7 +23,8 @@ pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     (time >= Timestamp::UNIX_EPOCH).then(|| SystemTime::from(time))
 }
 
-/// Returns how long ago a time was, in a few letters: `3 min ago`. A text that is not a time stays as it is.
+/// Returns how long ago a time was, in a few letters: `3 min ago`. A text that is not a time stays
+/// as it is.
 pub(crate) fn ago(text: &str, now: SystemTime) -> String {
     let Some(then) = parse(text) else { return text.to_owned() };
     // The date alone is enough for what is old.

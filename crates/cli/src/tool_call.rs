@@ -2,8 +2,8 @@
 
 use attache::wire::v1::{RequestPermissionRequest, ToolCallUpdate, ToolKind};
 
-/// Adds to a permission request what is known about its tool call, so that rules do not depend on how often an agent
-/// repeats itself.
+/// Adds to a permission request what is known about its tool call, so that rules do not depend on
+/// how often an agent repeats itself.
 pub(crate) fn complete_request(
     request: &RequestPermissionRequest,
     known: Option<&ToolCallUpdate>,

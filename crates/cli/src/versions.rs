@@ -1,5 +1,5 @@
-//! Which version of the protocol an agent speaks, as far as it was seen, so that an agent of version 1 is not started twice
-//! each time.
+//! Which version of the protocol an agent speaks, as far as it was seen, so that an agent of
+//! version 1 is not started twice each time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -59,13 +59,15 @@ pub(crate) struct Offer {
 
 /// The versions to offer to an agent, by `--protocol` and by what it answered before.
 ///
-/// To offer version 2 first may mean to start the agent twice. A command line is not started twice unless the user asks for it: it may
-/// do more than start an agent. It is offered version 1 and then, if it has only version 2, that.
+/// To offer version 2 first may mean to start the agent twice. A command line is not started twice
+/// unless the user asks for it: it may do more than start an agent. It is offered version 1 and
+/// then, if it has only version 2, that.
 pub(crate) fn offered(protocol: Option<&str>, file: &Path, spec: &AgentSpec) -> Offer {
     let (protocol, starts_again) = match protocol {
         Some("1") => (Protocol::V1, false),
         Some("2") => (Protocol::V2, false),
-        // Our own agent has nothing to gain from version 2, and its commands would not run in terminals of this program.
+        // Our own agent has nothing to gain from version 2, and its commands would not run in
+        // terminals of this program.
         None if spec.is_own() => (Protocol::V1, false),
         None if !spec.known => (Protocol::Auto, false),
         _ if known(file, spec) == Some(1) => (Protocol::V1, false),

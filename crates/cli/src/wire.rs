@@ -1,7 +1,8 @@
 //! The lines of a connection, from the driver to the renderer.
 //!
-//! The driver must not wait, so lines are buffered here until the turn takes them. Buffered lines count in the budget of the connection:
-//! while the turn is busy writing, the connection reads no further.
+//! The driver must not wait, so lines are buffered here until the turn takes them. Buffered lines
+//! count in the budget of the connection: while the turn is busy writing, the connection reads no
+//! further.
 
 use std::sync::Arc;
 
@@ -71,7 +72,8 @@ impl Wire {
         move |flow, line| lines.line(flow, line, |line| wire.add(flow, line, &mut looking))
     }
 
-    /// Keeps the lines that follow back, until [`release`](Self::release); drops those that were kept back before.
+    /// Keeps the lines that follow back, until [`release`](Self::release); drops those that were
+    /// kept back before.
     pub(crate) fn hold(&self) {
         self.lock().held = Some(Lines::default());
     }
@@ -108,7 +110,8 @@ impl Wire {
         self.0.changed.notify_one();
     }
 
-    /// The name of the session in the agent's own store, where it has one beside that of the protocol.
+    /// The name of the session in the agent's own store, where it has one beside that of the
+    /// protocol.
     pub(crate) fn agent_session(&self) -> Option<String> {
         self.0.elsewhere.lock().clone()
     }

@@ -1,17 +1,19 @@
 //! The inbound budget: bytes that were read and are not used yet.
 //!
-//! A connection whose messages are queued for slow consumers must stop reading at some point. But a reader
-//! that pauses while a task waits for a response on the same connection is a deadlock. So **the reader pauses
-//! only while no task waits for it**: a task that waits for a message holds a guard. Above a hard limit the
-//! reader pauses in any case.
+//! A connection whose messages are queued for slow consumers must stop reading at some point. But a
+//! reader that pauses while a task waits for a response on the same connection is a deadlock. So
+//! **the reader pauses only while no task waits for it**: a task that waits for a message holds a
+//! guard. Above a hard limit the reader pauses in any case.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
 
-/// Counts bytes that are queued inside the program and tasks that wait for more. Clones share the counts.
+/// Counts bytes that are queued inside the program and tasks that wait for more. Clones share the
+/// counts.
 ///
-/// Example: a [tap](crate::Link::tap) that queues lines adds their bytes, and the consumer of the queue removes them again:
+/// Example: a [tap](crate::Link::tap) that queues lines adds their bytes, and the consumer of the
+/// queue removes them again:
 ///
 /// ```
 /// use attache_conn::Backlog;
@@ -34,8 +36,9 @@ struct Inner {
     hard: usize,
     queued: AtomicUsize,
     waiting: AtomicUsize,
-    /// Whether `reader` holds a waker. The reader sets this and then loads the counts; all others change a
-    /// count and then load this. Sequential consistency guarantees that one of the two sees the other.
+    /// Whether `reader` holds a waker. The reader sets this and then loads the counts; all others
+    /// change a count and then load this. Sequential consistency guarantees that one of the two
+    /// sees the other.
     paused: AtomicBool,
     reader: Mutex<Option<Waker>>,
 }

@@ -19,14 +19,16 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// The batch after a poll of the driver that found `len` bytes; `None` if they are to be written now.
+    /// The batch after a poll of the driver that found `len` bytes; `None` if they are to be
+    /// written now.
     pub(crate) fn next(batch: Option<Batch>, len: usize, now: impl FnOnce() -> Instant) -> Option<Batch> {
         if !(1..BATCH_BYTES).contains(&len) {
             return None;
         }
         match batch {
             None => Some(Batch { since: now(), len, stale: false }),
-            // A task that has yielded may run after the driver, so one poll without growth is not the end.
+            // A task that has yielded may run after the driver, so one poll without growth is not
+            // the end.
             Some(batch) if batch.stale && batch.len == len => None,
             Some(batch) if now().duration_since(batch.since) >= BATCH_TIME => None,
             Some(batch) => Some(Batch { since: batch.since, len, stale: batch.len == len }),

@@ -1,5 +1,5 @@
-//! The driver: reader and writer of a connection in one future, so that a round trip on an idle runtime costs
-//! one read, one write and the wait between them.
+//! The driver: reader and writer of a connection in one future, so that a round trip on an idle
+//! runtime costs one read, one write and the wait between them.
 
 use crate::batch::Batch;
 use crate::incoming::{self, Disposition, IncomingNotification, IncomingRequest, Params};
@@ -21,8 +21,8 @@ use tracing::{Span, debug, trace};
 
 /// Handler of the peer's messages.
 ///
-/// These are plain functions: they route and spawn but cannot wait, so no handler can block the reader. They
-/// are called in the order of the wire.
+/// These are plain functions: they route and spawn but cannot wait, so no handler can block the
+/// reader. They are called in the order of the wire.
 pub trait Dispatch: Send + 'static {
     /// Handles a request.
     fn request(&mut self, request: IncomingRequest<'_>);
@@ -30,8 +30,8 @@ pub trait Dispatch: Send + 'static {
     /// Handles a notification.
     fn notification(&mut self, notification: IncomingNotification<'_>);
 
-    /// Handles a line that is not a message: a log line, broken JSON, or a line that is too long (then `line`
-    /// is its beginning). A due error response is already sent.
+    /// Handles a line that is not a message: a log line, broken JSON, or a line that is too long
+    /// (then `line` is its beginning). A due error response is already sent.
     fn noise(&mut self, line: &[u8], reason: &str) {
         let _ = (line, reason);
     }
@@ -42,8 +42,8 @@ pub trait Dispatch: Send + 'static {
     }
 }
 
-/// The future in which a connection runs; resolves when the connection is over. Dropping it ends the
-/// connection at once.
+/// The future in which a connection runs; resolves when the connection is over. Dropping it ends
+/// the connection at once.
 #[must_use = "a connection makes progress only while its driver is polled"]
 pub struct Driver {
     shared: Arc<Shared>,
@@ -89,10 +89,11 @@ impl fmt::Debug for Driver {
 
 /// Bytes that are read, and bytes that are written, before other tasks run.
 const YIELD_BYTES: usize = 512 << 10;
-/// Bytes that a request counts towards [`YIELD_BYTES`]. Dispatch may do all the work of a request, so the
-/// driver yields and writes responses after 64 of them.
+/// Bytes that a request counts towards [`YIELD_BYTES`]. Dispatch may do all the work of a request,
+/// so the driver yields and writes responses after 64 of them.
 const REQUEST_COST: usize = 8 << 10;
-/// How long a child whose output has ended may take to exit before its end is reported without a status.
+/// How long a child whose output has ended may take to exit before its end is reported without a
+/// status.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
 /// Bytes of an incomplete last line that are reported.
 const HALF_LINE_SHOWN: usize = 200;
@@ -200,8 +201,8 @@ impl Connection {
         Poll::Ready(Ok(Progress::More))
     }
 
-    /// A peer that sends requests and never reads the responses would fill the memory. Above the hard limit the
-    /// reader pauses until the writer has made progress.
+    /// A peer that sends requests and never reads the responses would fill the memory. Above the
+    /// hard limit the reader pauses until the writer has made progress.
     fn has_too_much_unsent(&self) -> bool {
         !self.writer.is_drained() && self.shared.lock().unsent() > self.shared.limits.unsent_hard
     }
@@ -293,8 +294,8 @@ impl Connection {
         closed
     }
 
-    /// Reads the messages of a peer before writing to it failed. Its end of input, if it is there, is a better reason
-    /// than a broken pipe.
+    /// Reads the messages of a peer before writing to it failed. Its end of input, if it is there,
+    /// is a better reason than a broken pipe.
     async fn drain_input(&mut self, error: io::Error) -> Cause {
         let end = poll_fn(|cx| {
             loop {

@@ -1,8 +1,8 @@
 //! Requests and notifications of the peer on their way to a handler.
 //!
-//! The params of most messages arrive unvalidated. A handler that decodes them proves in the same pass that
-//! they are JSON, so large messages are parsed once. If decoding fails, the params are validated, and a line
-//! that is not JSON is refused without a handler.
+//! The params of most messages arrive unvalidated. A handler that decodes them proves in the same
+//! pass that they are JSON, so large messages are parsed once. If decoding fails, the params are
+//! validated, and a line that is not JSON is refused without a handler.
 
 use crate::Responder;
 use crate::shared::Shared;
@@ -12,8 +12,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// A request of the peer. It opens when its params are known to be valid; dropping it before that sends an
-/// internal error.
+/// A request of the peer. It opens when its params are known to be valid; dropping it before that
+/// sends an internal error.
 pub struct IncomingRequest<'a> {
     message: Message<'a>,
     id: Id,
@@ -126,15 +126,16 @@ impl<'a> IncomingRequest<'a> {
         self.message.params.text().len()
     }
 
-    /// Validates the params and opens the request. Returns `None` if it was refused: the line is not JSON,
-    /// the id is in use, or too many requests are open.
+    /// Validates the params and opens the request. Returns `None` if it was refused: the line is
+    /// not JSON, the id is in use, or too many requests are open.
     pub fn open(mut self) -> Option<(Option<&'a RawValue>, Responder)> {
         let params = self.message.validate()?;
         Some((params, self.respond()?))
     }
 
-    /// Decodes the params and opens the request. `parse` must read its text to the end as one JSON value; if
-    /// it fails, `fallback` gets the validated params, and its error becomes the response.
+    /// Decodes the params and opens the request. `parse` must read its text to the end as one JSON
+    /// value; if it fails, `fallback` gets the validated params, and its error becomes the
+    /// response.
     ///
     /// Returns `None` if the request was refused or answered with an error.
     pub fn decode<T>(
@@ -203,8 +204,8 @@ impl<'a> IncomingNotification<'a> {
         Some(params)
     }
 
-    /// Decodes the params. `parse` must read its text to the end as one JSON value; if it fails, `fallback`
-    /// gets the validated params.
+    /// Decodes the params. `parse` must read its text to the end as one JSON value; if it fails,
+    /// `fallback` gets the validated params.
     ///
     /// Returns `None` if the line is not JSON and was refused, or if both failed.
     pub fn decode<T>(

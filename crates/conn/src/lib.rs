@@ -1,16 +1,17 @@
 //! The tokio driver of Attaché: links, byte budgets, child processes.
 //!
-//! [`open`] creates a connection on a [`Link`]. It returns a [`Peer`], which sends messages, and a [`Driver`],
-//! the one future in which the connection runs. Messages of the peer go to a [`Dispatch`], whose methods are
-//! plain functions; each request has a [`Responder`].
+//! [`open`] creates a connection on a [`Link`]. It returns a [`Peer`], which sends messages, and a
+//! [`Driver`], the one future in which the connection runs. Messages of the peer go to a
+//! [`Dispatch`], whose methods are plain functions; each request has a [`Responder`].
 //!
-//! The crate knows bytes, lines and JSON-RPC. Of ACP it knows only that one end is an agent and the other a
-//! client ([`Side`]), which have different [`Limits`].
+//! The crate knows bytes, lines and JSON-RPC. Of ACP it knows only that one end is an agent and the
+//! other a client ([`Side`]), which have different [`Limits`].
 //!
-//! Reading order: `link/` (how bytes become lines), `shared/` (the state under the lock), `driver.rs` (the
-//! loop), `incoming.rs` (messages on their way to a handler), then `peer.rs`, `call.rs`, `notify.rs` and
-//! `responder.rs` (sending), `backlog.rs` (inbound budget) and `response_slot.rs` (budget of responses).
-//! `private.rs` is separate: files and directories that only this user can change, for all crates above.
+//! Reading order: `link/` (how bytes become lines), `shared/` (the state under the lock),
+//! `driver.rs` (the loop), `incoming.rs` (messages on their way to a handler), then `peer.rs`,
+//! `call.rs`, `notify.rs` and `responder.rs` (sending), `backlog.rs` (inbound budget) and
+//! `response_slot.rs` (budget of responses). `private.rs` is separate: files and directories that
+//! only this user can change, for all crates above.
 //!
 //! Never here: dispatch does not wait, the lock is not held while a callback runs, a finished
 //! response does not wait for room, no queue is unbounded, nothing is printed.

@@ -11,7 +11,8 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The longest accepted line. A longer one is skipped and reported, and the connection continues.
+    /// The longest accepted line. A longer one is skipped and reported, and the connection
+    /// continues.
     pub frame: usize,
     /// Levels of objects and arrays in one message.
     pub depth: usize,
@@ -26,8 +27,8 @@ pub struct Limits {
     pub large_responses: usize,
     /// [`Peer::notify`](crate::Peer::notify) waits while more bytes than this are unsent.
     pub write_buffer: usize,
-    /// The reader pauses while more bytes than this are queued inside (see [`Backlog`](crate::Backlog)) and
-    /// no task waits for it.
+    /// The reader pauses while more bytes than this are queued inside (see
+    /// [`Backlog`](crate::Backlog)) and no task waits for it.
     pub queued: usize,
     /// The reader pauses while more bytes than this are queued inside, even if a task waits for it.
     pub queued_hard: usize,
@@ -38,8 +39,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits for a client, whose peer is an untrusted program. They are smaller than those of an
-    /// agent, which is sent prompts with whole files in them.
+    /// Returns the limits for a client, whose peer is an untrusted program. They are smaller than
+    /// those of an agent, which is sent prompts with whole files in them.
     pub fn for_client() -> Self {
         Limits {
             frame: 12 << 20,

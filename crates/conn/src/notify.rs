@@ -13,8 +13,8 @@ use tracing::trace;
 /// A producer yields each time it has filled this many bytes, however much room there is.
 const STREAK: usize = 128 << 10;
 
-/// A notification on its way into the write buffer. It is encoded when there is room. Once it was polled
-/// with room it is sent, even if the future is dropped.
+/// A notification on its way into the write buffer. It is encoded when there is room. Once it was
+/// polled with room it is sent, even if the future is dropped.
 #[must_use = "a notification is sent when it is awaited"]
 pub struct Notify<'a, P: ?Sized> {
     shared: &'a Shared,
@@ -76,8 +76,8 @@ impl<'a, P: Serialize + ?Sized> Notify<'a, P> {
         match written {
             Err(error) => Poll::Ready(Err(CallError::Encode(RequestError::Encode(error)))),
             Ok(()) if yields => {
-                // A plain loop of notifications never finds a full buffer while the writer keeps up, so it
-                // would never let other tasks run.
+                // A plain loop of notifications never finds a full buffer while the writer keeps
+                // up, so it would never let other tasks run.
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }

@@ -15,9 +15,11 @@ use std::sync::atomic::AtomicBool;
 #[derive(Clone)]
 pub struct Peer(Arc<Shared>);
 
-/// Opens a connection on `link`. It makes progress only while the [`Driver`] is polled: spawn or await it.
+/// Opens a connection on `link`. It makes progress only while the [`Driver`] is polled: spawn or
+/// await it.
 ///
-/// `make` creates the handler of the peer's messages. It gets the peer, so that handlers can send messages.
+/// `make` creates the handler of the peer's messages. It gets the peer, so that handlers can send
+/// messages.
 pub fn open<D: Dispatch>(
     link: Link,
     limits: Limits,
@@ -31,14 +33,15 @@ pub fn open<D: Dispatch>(
 }
 
 impl Peer {
-    /// Sends a request. It is encoded before this returns, so calls reach the wire in the order in which
-    /// they are made.
+    /// Sends a request. It is encoded before this returns, so calls reach the wire in the order in
+    /// which they are made.
     pub fn call<P: Serialize + ?Sized>(&self, method: &str, params: &P) -> Call {
         Call::send(&self.0, method, params, None)
     }
 
-    /// Sends a request whose response is handled in the reader, between the messages before and after it.
-    /// `on_response` must not block. It is called exactly once, also if the request cannot be sent.
+    /// Sends a request whose response is handled in the reader, between the messages before and
+    /// after it. `on_response` must not block. It is called exactly once, also if the request
+    /// cannot be sent.
     pub fn call_with<P: Serialize + ?Sized>(
         &self,
         method: &str,
@@ -48,7 +51,8 @@ impl Peer {
         self.0.request(method, params, Waiter::Callback(Box::new(on_response)), None)
     }
 
-    /// Cancels a request made with [`call_with`](Self::call_with). `on_response` is dropped unless it has run.
+    /// Cancels a request made with [`call_with`](Self::call_with). `on_response` is dropped unless
+    /// it has run.
     pub fn abandon(&self, id: CallId) {
         self.0.abandon(id);
     }
@@ -58,8 +62,8 @@ impl Peer {
         Notify::new(&self.0, method, params, None)
     }
 
-    /// Sends a notification without waiting for room. Returns `false` if it cannot be serialized, if the
-    /// connection is over, or if the peer has not read for long.
+    /// Sends a notification without waiting for room. Returns `false` if it cannot be serialized,
+    /// if the connection is over, or if the peer has not read for long.
     pub fn notify_now<P: Serialize + ?Sized>(&self, method: &str, params: &P) -> bool {
         self.0.notify_now(method, params, None)
     }
@@ -89,7 +93,8 @@ impl Peer {
         self.0.ended().is_some()
     }
 
-    /// Whether the peer sends nothing more, so that every call fails. Queued messages may still be written.
+    /// Whether the peer sends nothing more, so that every call fails. Queued messages may still be
+    /// written.
     pub fn is_read_closed(&self) -> bool {
         self.is_closed() || self.0.lock().read_closed.is_some()
     }
@@ -118,8 +123,8 @@ impl fmt::Debug for Peer {
 
 /// A peer whose messages are not sent once a flag is set; see [`Peer::unless`].
 ///
-/// The flag is read in the same step in which the message is encoded. A response that is sent after the flag
-/// was set is therefore the last message.
+/// The flag is read in the same step in which the message is encoded. A response that is sent after
+/// the flag was set is therefore the last message.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerUnless<'a> {
     peer: &'a Peer,
@@ -142,7 +147,8 @@ impl<'a> PeerUnless<'a> {
         self.peer.0.request(method, params, Waiter::Callback(Box::new(on_response)), self.over)
     }
 
-    /// Like [`Peer::notify`]; fails with [`CallError::Withdrawn`] if the flag is set when there is room.
+    /// Like [`Peer::notify`]; fails with [`CallError::Withdrawn`] if the flag is set when there is
+    /// room.
     pub fn notify<P: Serialize + ?Sized>(&self, method: &'a str, params: &'a P) -> Notify<'a, P> {
         Notify::new(&self.peer.0, method, params, self.over)
     }

@@ -1,11 +1,11 @@
 //! Directories and files that only this user can change.
 //!
-//! Other users can create names in shared places such as `/tmp` before this program does. So no name is trusted:
-//! directories are opened without following a link and their owner is checked, files are created exclusively, and temporary
-//! names come from the system's random source.
+//! Other users can create names in shared places such as `/tmp` before this program does. So no
+//! name is trusted: directories are opened without following a link and their owner is checked,
+//! files are created exclusively, and temporary names come from the system's random source.
 //!
-//! On systems without Unix permissions the functions create files and directories without checks. Errors name the path, so
-//! callers need not.
+//! On systems without Unix permissions the functions create files and directories without checks.
+//! Errors name the path, so callers need not.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 /// The largest file that [`read_secret`] reads.
 const MAX_SECRET_BYTES: u64 = 1 << 20;
 
-/// Creates a directory with mode 0700, or checks the one that exists. Missing parents are created in the same way.
+/// Creates a directory with mode 0700, or checks the one that exists. Missing parents are created
+/// in the same way.
 ///
 /// # Errors
-/// When it cannot be created, when it is a symbolic link or not a directory, when it belongs to another user, or when others
-/// can write to it or replace it. The text names the remedy.
+/// When it cannot be created, when it is a symbolic link or not a directory, when it belongs to
+/// another user, or when others can write to it or replace it. The text names the remedy.
 pub fn create_directory(path: &Path) -> io::Result<()> {
     // A slash at the end would make the system follow a link.
     let path: PathBuf = path.components().collect();
@@ -44,10 +45,12 @@ pub fn create_log(path: &Path) -> io::Result<File> {
 
 /// Opens a file for appending, or creates it readable and writable by this user only.
 ///
-/// A regular file that other users can read is made private first. A device or a pipe is opened as it is.
+/// A regular file that other users can read is made private first. A device or a pipe is opened as
+/// it is.
 ///
 /// # Errors
-/// When it is a link to a regular file, when it belongs to another user, or when it cannot be opened.
+/// When it is a link to a regular file, when it belongs to another user, or when it cannot be
+/// opened.
 pub fn append(path: &Path) -> io::Result<File> {
     if is_special(path) {
         return open_special(path);
@@ -70,8 +73,8 @@ pub fn open_or_create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Replaces a file in one step: a reader sees the old content or the new one, also after a crash. Only this user can read the new
-/// file. A symbolic link of that name is replaced, not followed.
+/// Replaces a file in one step: a reader sees the old content or the new one, also after a crash.
+/// Only this user can read the new file. A symbolic link of that name is replaced, not followed.
 ///
 /// # Errors
 /// When the file cannot be written; the old one is then untouched.
@@ -91,7 +94,8 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Writes a file whose path the user gave: like [`replace`], except that a device or a pipe is written to.
+/// Writes a file whose path the user gave: like [`replace`], except that a device or a pipe is
+/// written to.
 ///
 /// # Errors
 /// As those of [`replace`].
@@ -102,7 +106,8 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     open_special(path)?.write_all(content).map_err(|error| with_path(path, &error))
 }
 
-/// Opens a device or a pipe for writing. A pipe of another user is refused: that user could block the open forever.
+/// Opens a device or a pipe for writing. A pipe of another user is refused: that user could block
+/// the open forever.
 fn open_special(path: &Path) -> io::Result<File> {
     // A pipe that was inherited is open already.
     if !is_descriptor(path) && is_foreign_pipe(path) {
@@ -112,8 +117,8 @@ fn open_special(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).open(path).map_err(|error| with_path(path, &error))
 }
 
-/// Whether a path leads to something that exists and is neither a file nor a directory: a device, a pipe, a socket. A descriptor of
-/// this process, such as `/dev/stderr`, counts too, whatever it is.
+/// Whether a path leads to something that exists and is neither a file nor a directory: a device, a
+/// pipe, a socket. A descriptor of this process, such as `/dev/stderr`, counts too, whatever it is.
 pub fn is_special(path: &Path) -> bool {
     is_descriptor(path) || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
@@ -126,8 +131,8 @@ fn is_descriptor(path: &Path) -> bool {
 /// Reads a file that holds secrets. Returns `None` when there is none.
 ///
 /// # Errors
-/// When other users can read it, when it belongs to another user, when it is not a regular file or not UTF-8, or when it is
-/// larger than 1 MiB.
+/// When other users can read it, when it belongs to another user, when it is not a regular file or
+/// not UTF-8, or when it is larger than 1 MiB.
 pub fn read_secret(path: &Path) -> io::Result<Option<String>> {
     let file = match open(path, OpenOptions::new().read(true)) {
         Ok(file) => file,
@@ -144,7 +149,8 @@ pub fn read_secret(path: &Path) -> io::Result<Option<String>> {
     Ok(Some(text))
 }
 
-/// Fails if other users can read a file, which also depends on its directory. A file that cannot be examined is accepted.
+/// Fails if other users can read a file, which also depends on its directory. A file that cannot be
+/// examined is accepted.
 ///
 /// # Errors
 /// When they can. The text names the remedy.
@@ -158,7 +164,8 @@ pub fn check_unreadable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Fails if a path is not a regular file of this user, or if other users can use it. The file is not opened.
+/// Fails if a path is not a regular file of this user, or if other users can use it. The file is
+/// not opened.
 ///
 /// # Errors
 /// When it is not such a file; the text names the remedy.
@@ -174,7 +181,8 @@ pub struct TempDir {
 }
 
 impl TempDir {
-    /// Creates one in the system's directory for temporary files. Its path is absolute and free of links.
+    /// Creates one in the system's directory for temporary files. Its path is absolute and free of
+    /// links.
     ///
     /// # Errors
     /// When it cannot be created, or when other users could replace it there.

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 /// Sends the response to one request of the peer.
 ///
-/// A request gets exactly one response: the methods that send it consume the responder, and dropping it
-/// sends an internal error. Sending never waits for room, so that a peer that waits for a response is not
-/// blocked by a stream that it does not read. Large responses wait before they are produced; see
-/// [`ResponseSlot`](crate::ResponseSlot).
+/// A request gets exactly one response: the methods that send it consume the responder, and
+/// dropping it sends an internal error. Sending never waits for room, so that a peer that waits for
+/// a response is not blocked by a stream that it does not read. Large responses wait before they
+/// are produced; see [`ResponseSlot`](crate::ResponseSlot).
 // RPC-24
 pub struct Responder {
     shared: Arc<Shared>,
@@ -34,8 +34,8 @@ impl Responder {
         &self.id
     }
 
-    /// Returns the token that is cancelled when the peer cancels the request or disconnects. A cancelled
-    /// request still gets a response.
+    /// Returns the token that is cancelled when the peer cancels the request or disconnects. A
+    /// cancelled request still gets a response.
     // CANCEL-16
     pub fn cancellation(&self) -> CancelToken {
         self.shared.lock().tokens.get(self.token)

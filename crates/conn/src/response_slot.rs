@@ -1,12 +1,12 @@
 //! Backpressure for large responses.
 //!
-//! A response has to exist before it can be written, and a peer may request many and read none. So handlers
-//! of large responses wait before they start: few of them run at once, none starts while too many bytes are
-//! unsent, and a handler that knows the size of its response reserves it. A waiting request costs no more than
-//! its own bytes.
+//! A response has to exist before it can be written, and a peer may request many and read none. So
+//! handlers of large responses wait before they start: few of them run at once, none starts while
+//! too many bytes are unsent, and a handler that knows the size of its response reserves it. A
+//! waiting request costs no more than its own bytes.
 //!
-//! No deadlock: entering and reserving have separate queues, a handler that has entered never waits for one
-//! that has not, and the unsent bytes shrink as the peer reads.
+//! No deadlock: entering and reserving have separate queues, a handler that has entered never waits
+//! for one that has not, and the unsent bytes shrink as the peer reads.
 
 use crate::shared::{Queue, Shared};
 use std::fmt;
@@ -14,8 +14,8 @@ use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// A place among the handlers of large responses. It holds nothing before [`enter`](Self::enter), and
-/// dropping it releases everything.
+/// A place among the handlers of large responses. It holds nothing before [`enter`](Self::enter),
+/// and dropping it releases everything.
 pub struct ResponseSlot {
     shared: Arc<Shared>,
     state: Mutex<SlotState>,
@@ -41,8 +41,8 @@ impl ResponseSlot {
         self.state().entered = true;
     }
 
-    /// Waits until there is room for a response of `bytes`. Call it after [`enter`](Self::enter) and before
-    /// the response is produced.
+    /// Waits until there is room for a response of `bytes`. Call it after [`enter`](Self::enter)
+    /// and before the response is produced.
     pub async fn reserve(&self, bytes: usize) {
         if bytes > 0 {
             self.wait(Queue::Reserving, bytes).await;
@@ -50,7 +50,8 @@ impl ResponseSlot {
         }
     }
 
-    /// Gives the place up while `future` runs, for example while it waits for a person, and enters again.
+    /// Gives the place up while `future` runs, for example while it waits for a person, and enters
+    /// again.
     pub async fn pause<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = std::pin::pin!(future);
         // A future that is ready at once keeps its place.

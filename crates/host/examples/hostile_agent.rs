@@ -1,4 +1,5 @@
-//! An agent for tests that attacks its client, in the way that its first argument names. By hand, since no SDK lets one do this.
+//! An agent for tests that attacks its client, in the way that its first argument names. By hand,
+//! since no SDK lets one do this.
 
 #![allow(clippy::unwrap_used)]
 
@@ -85,7 +86,8 @@ impl Agent {
         ));
     }
 
-    /// Waits until the client has done what was asked of it before, by something that it does for us on the disk.
+    /// Waits until the client has done what was asked of it before, by something that it does for
+    /// us on the disk.
     fn await_client(&mut self) {
         let done = here().join("done");
         let touch = json!({ "sessionId": "s", "command": "touch", "args": [done] });

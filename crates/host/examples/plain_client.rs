@@ -1,5 +1,5 @@
-//! A client for tests that provides every capability, sends one prompt to the agent that its arguments name, and prints the most
-//! memory that it ever had, in kB.
+//! A client for tests that provides every capability, sends one prompt to the agent that its
+//! arguments name, and prints the most memory that it ever had, in kB.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -1,7 +1,8 @@
-//! The smallest program that can confine commands: the tests of the sandbox start it, and it shows how `main` begins in a
-//! program that uses `attache_host::sandbox`.
+//! The smallest program that can confine commands: the tests of the sandbox start it, and it shows
+//! how `main` begins in a program that uses `attache_host::sandbox`.
 //!
-//! Without the hidden word it runs its arguments in a read-only sandbox that shows the current directory.
+//! Without the hidden word it runs its arguments in a read-only sandbox that shows the current
+//! directory.
 
 use std::ffi::OsString;
 use std::io;

@@ -1,14 +1,14 @@
 //! Reads files of unknown origin without waiting for them and without trusting their size.
 //!
-//! Settings, instructions and command files may come from a cloned repository. There the name may belong to a FIFO, a
-//! device, a sparse file of many gigabytes or a link that leads elsewhere.
+//! Settings, instructions and command files may come from a cloned repository. There the name may
+//! belong to a FIFO, a device, a sparse file of many gigabytes or a link that leads elsewhere.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Treatment of a symbolic link as the last component of a path. Links in its parents are always followed: use
-/// `files::Jail` for paths that must stay below a directory.
+/// Treatment of a symbolic link as the last component of a path. Links in its parents are always
+/// followed: use `files::Jail` for paths that must stay below a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinalLink {
     /// Reads the file that the link leads to.
@@ -29,8 +29,9 @@ pub struct BoundedRead {
 /// Reads at most `limit` bytes of a regular file, even if its metadata reports another size.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] when the path leads to a directory, FIFO, socket or device (none of them is
-/// opened), or to a link that is refused; otherwise the error of the system. The messages do not contain the path.
+/// [`io::ErrorKind::InvalidInput`] when the path leads to a directory, FIFO, socket or device (none
+/// of them is opened), or to a link that is refused; otherwise the error of the system. The
+/// messages do not contain the path.
 pub fn read_bounded(path: &Path, limit: usize, link: FinalLink) -> io::Result<BoundedRead> {
     let file = open_regular(path, link)?;
     let mut bytes = Vec::new();
@@ -44,8 +45,8 @@ pub fn read_bounded(path: &Path, limit: usize, link: FinalLink) -> io::Result<Bo
 /// Reads a UTF-8 text of at most `limit` bytes, without the byte order mark that it may begin with.
 ///
 /// # Errors
-/// As [`read_bounded`]; [`io::ErrorKind::FileTooLarge`] when the file is longer, [`io::ErrorKind::InvalidData`] when it
-/// is not UTF-8.
+/// As [`read_bounded`]; [`io::ErrorKind::FileTooLarge`] when the file is longer,
+/// [`io::ErrorKind::InvalidData`] when it is not UTF-8.
 pub fn read_text_bounded(path: &Path, limit: usize, link: FinalLink) -> io::Result<String> {
     let read = read_bounded(path, limit, link)?;
     if read.truncated {
@@ -61,8 +62,8 @@ pub fn read_text_bounded(path: &Path, limit: usize, link: FinalLink) -> io::Resu
 }
 
 impl BoundedRead {
-    /// Returns the bytes as text. A character that the limit has cut is dropped, other bytes that are not UTF-8 become
-    /// U+FFFD.
+    /// Returns the bytes as text. A character that the limit has cut is dropped, other bytes that
+    /// are not UTF-8 become U+FFFD.
     pub fn into_text_lossy(mut self) -> String {
         if self.truncated
             && let Some(chunk) = self.bytes.utf8_chunks().last()

@@ -1,7 +1,7 @@
 //! Limits of a run: time, turns, tokens, cost.
 //!
-//! A [`Budget`] holds the limits, a [`Meter`] counts against them and returns [`Exceeded`], whose text is the reason for the
-//! user. The caller cancels the turn.
+//! A [`Budget`] holds the limits, a [`Meter`] counts against them and returns [`Exceeded`], whose
+//! text is the reason for the user. The caller cancels the turn.
 
 use std::fmt;
 use std::time::{Duration, Instant};

@@ -1,8 +1,10 @@
-//! The confinements of a session's commands, for agents and for clients that run commands for agents.
+//! The confinements of a session's commands, for agents and for clients that run commands for
+//! agents.
 //!
-//! Two are used: *read-only* for commands that run without a question, and *workspace* for commands that may change the project. The
-//! command line of a confined command starts this program again (see [`crate::sandbox`]), so a client can recognise one that our own
-//! agent built and need not ask about it a second time ([`Confiner::recognise`]).
+//! Two are used: *read-only* for commands that run without a question, and *workspace* for commands
+//! that may change the project. The command line of a confined command starts this program again
+//! (see [`crate::sandbox`]), so a client can recognise one that our own agent built and need not
+//! ask about it a second time ([`Confiner::recognise`]).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -44,8 +46,8 @@ pub struct Confiner {
 }
 
 impl Confiner {
-    /// Finds the sandbox of this machine; `None` if none works. `program` handles [`crate::sandbox::WORD`]. Blocks for some milliseconds
-    /// the first time.
+    /// Finds the sandbox of this machine; `None` if none works. `program` handles
+    /// [`crate::sandbox::WORD`]. Blocks for some milliseconds the first time.
     pub fn detect(program: &Path) -> Option<Self> {
         let backend = Backend::detect(program);
         tracing::debug!(?backend, "sandbox detected");
@@ -68,7 +70,8 @@ impl Confiner {
         self.backend
     }
 
-    /// Whether a command in the workspace cannot change protected files. Otherwise a person is asked about every command.
+    /// Whether a command in the workspace cannot change protected files. Otherwise a person is
+    /// asked about every command.
     pub fn protects_files(&self) -> bool {
         self.backend.guarantees().read_only_paths
     }
@@ -78,13 +81,14 @@ impl Confiner {
         self.backend.guarantees().proxy
     }
 
-    /// The confinement of a command that runs without a question: it sees `roots` and the system's programs, can change nothing, and
-    /// has no network, no keys and no settings of the user.
+    /// The confinement of a command that runs without a question: it sees `roots` and the system's
+    /// programs, can change nothing, and has no network, no keys and no settings of the user.
     pub fn read_only(&self, roots: &[PathBuf]) -> Confinement {
         Confinement { limits: READ_ONLY_LIMITS, ..Confinement::read_only(roots) }
     }
 
-    /// The confinement of a command that may change the files of `roots`. Protected files stay as they are, and so do those elsewhere.
+    /// The confinement of a command that may change the files of `roots`. Protected files stay as
+    /// they are, and so do those elsewhere.
     pub fn workspace(&self, roots: &[PathBuf], network: Network, deny_exec: Vec<PathBuf>) -> Confinement {
         let read_only = if self.protects_files() { protected::existing(roots) } else { Vec::new() };
         Confinement {
@@ -113,10 +117,11 @@ impl Confiner {
             .map_err(|_| "the path of this program, or an argument, is not text".to_owned())
     }
 
-    /// How a command line that an agent wants to run is confined, and the command inside; `None` if it is not one of ours.
+    /// How a command line that an agent wants to run is confined, and the command inside; `None` if
+    /// it is not one of ours.
     ///
-    /// Only what this very program enforces counts: the program must be this one, no variable may change what it does, and the
-    /// confinement must stay inside `roots`.
+    /// Only what this very program enforces counts: the program must be this one, no variable may
+    /// change what it does, and the confinement must stay inside `roots`.
     pub fn recognise(&self, argv: &[String], run: &Run, roots: &[PathBuf]) -> Option<Run> {
         let launch = Confinement::parse(argv)?;
         if !launch.is_started_by(&self.program) || run.effective_env().next().is_some() {

@@ -16,12 +16,14 @@ pub struct Host {
 }
 
 impl Host {
-    /// Provides what the policy allows. Where a person would have to decide, the answer is no, unless [`on_ask`](Self::on_ask) is set.
+    /// Provides what the policy allows. Where a person would have to decide, the answer is no,
+    /// unless [`on_ask`](Self::on_ask) is set.
     pub fn new(policy: impl Into<Arc<Policy>>) -> Self {
         Host { guard: Guard::new(policy.into()) }
     }
 
-    /// Sets the function that asks a person about what the agent does without asking for permission.
+    /// Sets the function that asks a person about what the agent does without asking for
+    /// permission.
     #[must_use]
     pub fn on_ask<F, Fut>(self, ask: F) -> Self
     where
@@ -50,8 +52,8 @@ impl Host {
         )
     }
 
-    /// Answers a permission request as the policy says, and asks [`on_ask`](Self::on_ask) where a person has to decide. For
-    /// [`Client::on_permission`].
+    /// Answers a permission request as the policy says, and asks [`on_ask`](Self::on_ask) where a
+    /// person has to decide. For [`Client::on_permission`].
     pub async fn decide(&self, ask: PermissionAsk) {
         // A request that is dropped is answered `cancelled`.
         let Some(policy) = self.guard.policy() else { return };

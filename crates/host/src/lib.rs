@@ -30,11 +30,12 @@
 //! # let _ = agent; Ok(()) }
 //! ```
 //!
-//! Reading order: `policy/mod.rs`, `policy/guard.rs` (where files and terminals meet the policy), `files/jail.rs`, `terminals/mod.rs`.
+//! Reading order: `policy/mod.rs`, `policy/guard.rs` (where files and terminals meet the policy),
+//! `files/jail.rs`, `terminals/mod.rs`.
 //!
-//! What never happens here: a path is checked under one name and used under another; a device is opened; a file is half
-//! written; a process is left behind; a permission request is answered with an option that was not offered; a secret of
-//! the environment reaches the audit log.
+//! What never happens here: a path is checked under one name and used under another; a device is
+//! opened; a file is half written; a process is left behind; a permission request is answered with
+//! an option that was not offered; a secret of the environment reaches the audit log.
 
 pub mod bounded;
 pub mod budget;

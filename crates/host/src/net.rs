@@ -1,7 +1,8 @@
 //! How far away an Internet address is: on this machine, in a local network, or on the Internet.
 //!
-//! A name says nothing about that: any name may have an address of this machine. So the judge of a connection resolves
-//! the name once, judges the addresses, and connects to one of those very addresses.
+//! A name says nothing about that: any name may have an address of this machine. So the judge of a
+//! connection resolves the name once, judges the addresses, and connects to one of those very
+//! addresses.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -23,9 +24,10 @@ const LOOKUP_TIME: Duration = Duration::from_secs(20);
 
 /// Judges an address by its number alone.
 ///
-/// Only addresses that are assigned on the Internet are [`Reach::Internet`]: not those of loopback, private, shared and
-/// link-local networks, multicast, documentation and tests, the metadata services of clouds, nor any of them in the IPv6 forms
-/// of mapped, translated (NAT64) and tunnelled (6to4, Teredo) addresses.
+/// Only addresses that are assigned on the Internet are [`Reach::Internet`]: not those of loopback,
+/// private, shared and link-local networks, multicast, documentation and tests, the metadata
+/// services of clouds, nor any of them in the IPv6 forms of mapped, translated (NAT64) and
+/// tunnelled (6to4, Teredo) addresses.
 pub fn reach(ip: IpAddr) -> Reach {
     match ip {
         IpAddr::V4(ip) => reach_v4(ip),
@@ -44,8 +46,8 @@ pub fn reach_from_here(ip: IpAddr) -> Reach {
     }
 }
 
-/// Judges a host by its name or number, before its addresses are known. A name that looks far away may still have an address of this
-/// machine.
+/// Judges a host by its name or number, before its addresses are known. A name that looks far away
+/// may still have an address of this machine.
 pub fn reach_by_name(host: &str) -> Reach {
     if let Ok(ip) = host.parse() {
         return reach_from_here(ip);
@@ -106,7 +108,8 @@ fn reach_v6(ip: Ipv6Addr) -> Reach {
     }
 }
 
-/// Finds the addresses of a host, which may be a number. The caller judges them and connects to no others.
+/// Finds the addresses of a host, which may be a number. The caller judges them and connects to no
+/// others.
 ///
 /// # Errors
 /// When the lookup fails or takes too long, or there is no address.

@@ -32,10 +32,11 @@ pub fn walk(root: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     entries(root).filter(|entry| entry.kind == EntryKind::File).map(|entry| entry.path)
 }
 
-/// The files, links and directories below a directory, without those that the project ignores and those of version control.
+/// The files, links and directories below a directory, without those that the project ignores and
+/// those of version control.
 ///
-/// Links are not followed, and devices, sockets and FIFOs are left out. Directories whose ignore files cannot be read safely are
-/// skipped; if those of `root` cannot, nothing is ignored.
+/// Links are not followed, and devices, sockets and FIFOs are left out. Directories whose ignore
+/// files cannot be read safely are skipped; if those of `root` cannot, nothing is ignored.
 pub fn entries(root: &Path) -> impl Iterator<Item = ProjectEntry> + use<> {
     let rules = has_plain_rules(root);
     let walk = ignore::WalkBuilder::new(root)
@@ -62,7 +63,8 @@ pub fn entries(root: &Path) -> impl Iterator<Item = ProjectEntry> + use<> {
     })
 }
 
-/// Whether the last component of a path is the directory of a version control system, or stands for one.
+/// Whether the last component of a path is the directory of a version control system, or stands for
+/// one.
 pub fn is_version_control(path: &Path) -> bool {
     matches!(path.file_name().and_then(|name| name.to_str()), Some(".git" | ".hg" | ".jj"))
 }

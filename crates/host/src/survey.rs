@@ -1,7 +1,9 @@
-//! Finds the protected files that a command has created or changed, at any depth, and puts them back.
+//! Finds the protected files that a command has created or changed, at any depth, and puts them
+//! back.
 //!
-//! A sandbox keeps the protected files directly below a root from a change. It cannot know which ones a command will create, and
-//! read-only mounts deep inside a project would break commands that move or remove directories. Those are found afterwards.
+//! A sandbox keeps the protected files directly below a root from a change. It cannot know which
+//! ones a command will create, and read-only mounts deep inside a project would break commands that
+//! move or remove directories. Those are found afterwards.
 
 use std::collections::BTreeMap;
 use std::fs::{self, FileType};
@@ -15,21 +17,24 @@ use crate::policy::protected;
 
 /// Bounds of a survey. What lies beyond them is not watched.
 const ENTRIES: usize = 100_000;
-/// How many times as many entries are looked at after the command, which may create files to hide others among them.
+/// How many times as many entries are looked at after the command, which may create files to hide
+/// others among them.
 const MORE_AFTER: usize = 20;
 const DEPTH: usize = 24;
 /// Bytes of one file that are kept to put it back, and of all of them.
 const FILE_BYTES: usize = 256 << 10;
 const TOTAL_BYTES: usize = 8 << 20;
 
-/// Directories of installed packages and build results. They hold projects of others, and too many files.
+/// Directories of installed packages and build results. They hold projects of others, and too many
+/// files.
 const SKIPPED: &[&str] = &["__pycache__", "node_modules", "target", ".venv", "venv"];
 
 /// The protected files below some directories at one time.
 #[derive(Debug)]
 pub struct Survey {
     roots: Vec<PathBuf>,
-    /// How deep it looked. A project with too many files is only looked at directly below its roots.
+    /// How deep it looked. A project with too many files is only looked at directly below its
+    /// roots.
     depth: usize,
     found: BTreeMap<PathBuf, State>,
     /// Directories that could not be read.
@@ -47,7 +52,8 @@ enum State {
         /// `None` if it is too large to be kept.
         content: Option<Vec<u8>>,
         mode: u32,
-        /// Size and time of the last change of any kind, which a command cannot set, for a file that is not kept.
+        /// Size and time of the last change of any kind, which a command cannot set, for a file
+        /// that is not kept.
         stamp: Option<(u64, i64, i64)>,
     },
     Other,

@@ -1,5 +1,5 @@
-//! System calls that the standard library does not offer: files relative to an open directory, processes, mounts, filters.
-//! The only module with `unsafe` code. Nothing here makes decisions.
+//! System calls that the standard library does not offer: files relative to an open directory,
+//! processes, mounts, filters. The only module with `unsafe` code. Nothing here makes decisions.
 #![expect(unsafe_code, reason = "system calls; each block carries its reason")]
 
 #[cfg(target_os = "linux")]
@@ -30,7 +30,8 @@ const WALK: c_int = libc::O_EXEC;
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple", target_os = "freebsd")))]
 const WALK: c_int = libc::O_RDONLY;
 
-/// Flags of every open: no symbolic link is followed, no FIFO blocks, no terminal is acquired, children inherit nothing.
+/// Flags of every open: no symbolic link is followed, no FIFO blocks, no terminal is acquired,
+/// children inherit nothing.
 const CAREFUL: c_int = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
 
 /// The type of a file.
@@ -126,7 +127,8 @@ impl Dir {
     pub(crate) fn kind(&self, name: &OsStr) -> io::Result<Kind> {
         let name = CString::new(name.as_bytes())?;
         let mut stat = MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: the name ends with a zero byte; the system writes one `stat`, to a place that is one.
+        // SAFETY: the name ends with a zero byte; the system writes one `stat`, to a place that is
+        // one.
         let done = unsafe {
             libc::fstatat(self.0.as_raw_fd(), name.as_ptr(), stat.as_mut_ptr(), libc::AT_SYMLINK_NOFOLLOW)
         };
@@ -223,7 +225,8 @@ pub(crate) fn open_path_in(directory: std::os::fd::BorrowedFd<'_>, name: &OsStr)
 #[cfg(target_os = "linux")]
 pub(crate) fn target_of(link: std::os::fd::BorrowedFd<'_>) -> io::Result<OsString> {
     let mut text = vec![0_u8; libc::PATH_MAX as usize];
-    // SAFETY: the empty name ends with a zero byte; the system writes at most as many bytes as the vector has.
+    // SAFETY: the empty name ends with a zero byte; the system writes at most as many bytes as the
+    // vector has.
     let n = unsafe { libc::readlinkat(link.as_raw_fd(), c"".as_ptr(), text.as_mut_ptr().cast(), text.len()) };
     text.truncate(usize::try_from(n).map_err(|_| io::Error::last_os_error())?);
     Ok(OsString::from_vec(text))
@@ -291,8 +294,8 @@ fn lock_with(file: &File, operation: c_int) -> io::Result<()> {
 #[cfg(target_os = "linux")]
 const ACCESS_LIST: &std::ffi::CStr = c"system.posix_acl_access";
 
-/// Copies access control list, security label and user attributes to another file, but no capabilities. Returns false when
-/// the access control list is lost.
+/// Copies access control list, security label and user attributes to another file, but no
+/// capabilities. Returns false when the access control list is lost.
 #[cfg(target_os = "linux")]
 pub(crate) fn copy_attributes(from: &File, to: &File) -> bool {
     let Ok(names) = sized(|place, size| {
@@ -327,7 +330,8 @@ pub(crate) fn copy_attributes(_from: &File, _to: &File) -> bool {
     true
 }
 
-/// Calls a function that reports the needed size for an empty buffer, then again with a buffer of that size.
+/// Calls a function that reports the needed size for an empty buffer, then again with a buffer of
+/// that size.
 #[cfg(target_os = "linux")]
 fn sized(call: impl Fn(*mut u8, usize) -> libc::ssize_t) -> io::Result<Vec<u8>> {
     let count = |n: libc::ssize_t| usize::try_from(n).map_err(|_| io::Error::last_os_error());
@@ -365,7 +369,8 @@ mod tests {
         sized(|place, size| unsafe { libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), place.cast(), size) })
     }
 
-    /// Everything for the owner, nothing for the group, reading for user 1234; the mask lets both read and write.
+    /// Everything for the owner, nothing for the group, reading for user 1234; the mask lets both
+    /// read and write.
     const LIST: &[u8] = &[
         2, 0, 0, 0, // version
         1, 0, 6, 0, 255, 255, 255, 255, // the owner

@@ -1,10 +1,12 @@
 //! Trust of a project: whether its own files may take effect.
 //!
-//! A cloned repository can bring settings, slash commands, instructions and skills. They take effect only after the user trusted the
-//! folder. Trust is bound to the content of these files: after a change the user is asked again, about the files that changed.
+//! A cloned repository can bring settings, slash commands, instructions and skills. They take
+//! effect only after the user trusted the folder. Trust is bound to the content of these files:
+//! after a change the user is asked again, about the files that changed.
 //!
-//! The files are found by [`ProjectFiles::scan`]; a program that knows of more (files that its settings name) adds them. Answers are
-//! kept in one file of the user, by the real path of the project.
+//! The files are found by [`ProjectFiles::scan`]; a program that knows of more (files that its
+//! settings name) adds them. Answers are kept in one file of the user, by the real path of the
+//! project.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -81,8 +83,9 @@ pub struct ProjectFiles {
 }
 
 impl ProjectFiles {
-    /// Finds the files for work in `cwd`: the nearest settings, the slash commands of the directory, instructions from the
-    /// repository's root down, and skills from the directory up to that root.
+    /// Finds the files for work in `cwd`: the nearest settings, the slash commands of the
+    /// directory, instructions from the repository's root down, and skills from the directory up to
+    /// that root.
     pub fn scan(cwd: &Path) -> Self {
         let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
         let mut found = ProjectFiles { root: project_root(&cwd).to_owned(), files: Vec::new() };
@@ -115,7 +118,8 @@ impl ProjectFiles {
         }
     }
 
-    /// The directory that is trusted: the repository, or the working directory outside of one. Free of links.
+    /// The directory that is trusted: the repository, or the working directory outside of one. Free
+    /// of links.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -141,12 +145,14 @@ pub fn project_root(dir: &Path) -> &Path {
     dir.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(dir)
 }
 
-/// The files of slash commands in a directory. Links that lead out of `root` are left out, the directory itself included.
+/// The files of slash commands in a directory. Links that lead out of `root` are left out, the
+/// directory itself included.
 pub fn command_files(dir: &Path, root: &Path) -> Vec<PathBuf> {
     files_in(dir, root, |entry| entry.extension().is_some_and(|extension| extension == "md").then_some(entry))
 }
 
-/// The `SKILL.md` files in the folders of a directory. Links that lead out of `root` are left out, the directory itself included.
+/// The `SKILL.md` files in the folders of a directory. Links that lead out of `root` are left out,
+/// the directory itself included.
 pub fn skill_files(dir: &Path, root: &Path) -> Vec<PathBuf> {
     files_in(dir, root, |entry| Some(entry.join(SKILL)))
 }
@@ -175,7 +181,8 @@ fn digest(path: &Path) -> String {
     let mut hash = ring::digest::Context::new(&ring::digest::SHA256);
     hash.update(&read.bytes);
     if read.truncated {
-        // A program can be larger than what is read here; then its size and time stand for the rest.
+        // A program can be larger than what is read here; then its size and time stand for the
+        // rest.
         let meta = path.metadata().ok();
         let time = meta.as_ref().and_then(|meta| meta.modified().ok());
         hash.update(format!("{:?} {time:?}", meta.map(|meta| meta.len())).as_bytes());
@@ -262,8 +269,8 @@ impl TrustStore {
         }
     }
 
-    /// Keeps the user's answer about the files of a project as they are now. Files that an earlier answer of the same kind covers
-    /// stay covered.
+    /// Keeps the user's answer about the files of a project as they are now. Files that an earlier
+    /// answer of the same kind covers stay covered.
     ///
     /// # Errors
     /// If the file cannot be written.

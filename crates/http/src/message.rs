@@ -48,7 +48,8 @@ impl<'de> Visitor<'de> for Member<'_> {
     }
 }
 
-/// Makes the JSON of a body one line: line ends are whitespace there, and the end of a message in a link.
+/// Makes the JSON of a body one line: line ends are whitespace there, and the end of a message in a
+/// link.
 pub(crate) fn make_one_line(body: &mut [u8]) {
     body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
 }

@@ -58,8 +58,8 @@ impl Proxies {
         self.http.is_none() && self.https.is_none()
     }
 
-    /// Returns the proxy for a host, unless it is an exception. `tls` selects the one for tunnels. Loopback
-    /// hosts are the caller's decision; see [`is_loopback`].
+    /// Returns the proxy for a host, unless it is an exception. `tls` selects the one for tunnels.
+    /// Loopback hosts are the caller's decision; see [`is_loopback`].
     pub fn find(&self, host: &str, tls: bool) -> Option<&Proxy> {
         let proxy = if tls { &self.https } else { &self.http };
         proxy.as_ref().filter(|_| !self.is_exception(host))

@@ -97,7 +97,8 @@ impl AgentLink {
         }
     }
 
-    /// Sends a request and waits for its response. Notifications that come before it are kept, requests are refused.
+    /// Sends a request and waits for its response. Notifications that come before it are kept,
+    /// requests are refused.
     pub(crate) async fn call(
         &mut self,
         method: &str,
@@ -146,7 +147,8 @@ impl AgentLink {
         }
     }
 
-    /// Takes up a stored session again. What the agent replays is dropped, because the journal has it.
+    /// Takes up a stored session again. What the agent replays is dropped, because the journal has
+    /// it.
     pub(crate) async fn reopen(&mut self, session: &str, params: &RawValue) -> Result<(), ErrorObject> {
         let capabilities: Initialized = serde_json::from_str(self.initialized.get()).unwrap_or_default();
         let capabilities = capabilities.agent_capabilities;
@@ -191,7 +193,8 @@ pub(crate) async fn end(mut reader: FrameReader) {
     }
 }
 
-/// The sending half of an agent. Its task writes, so that a session that reads never waits for an agent that does not.
+/// The sending half of an agent. Its task writes, so that a session that reads never waits for an
+/// agent that does not.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentWriter {
     queue: mpsc::Sender<Vec<u8>>,

@@ -1,7 +1,8 @@
 //! A client on a session: a cursor in the journal whose entries become messages.
 //!
-//! Everything that a client sees of a session comes from the journal, in its order: updates, questions, the ends of turns and the
-//! responses to its requests. So a client that reads slowly costs a cursor, and delays no other.
+//! Everything that a client sees of a session comes from the journal, in its order: updates,
+//! questions, the ends of turns and the responses to its requests. So a client that reads slowly
+//! costs a cursor, and delays no other.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -98,8 +99,9 @@ impl OpenRequests {
     }
 }
 
-/// The id of the first request to a client. Those of another connection are others, because a client that comes back may still
-/// answer what it was asked before. All of them fit into the numbers of JavaScript.
+/// The id of the first request to a client. Those of another connection are others, because a
+/// client that comes back may still answer what it was asked before. All of them fit into the
+/// numbers of JavaScript.
 fn first_ask(connection: u64) -> i64 {
     ((connection & u64::from(u32::MAX)) << 20).cast_signed()
 }
@@ -411,7 +413,8 @@ impl Attachment {
         self.send_own(line, seq).await
     }
 
-    /// Sends a message of the hub, with its position for clients that count, and the prompt that it is a part of.
+    /// Sends a message of the hub, with its position for clients that count, and the prompt that it
+    /// is a part of.
     async fn send_own(&mut self, line: &[u8], seq: Seq) -> Result<(), End> {
         let lines = match line.strip_suffix(b"}}\n") {
             Some(front) if self.counts() => {

@@ -307,7 +307,8 @@ impl Client {
         }
     }
 
-    /// The entry after which a client starts, and whether that is the beginning in place of an unknown cursor.
+    /// The entry after which a client starts, and whether that is the beginning in place of an
+    /// unknown cursor.
     async fn start(
         &self,
         session: &Session,
@@ -432,7 +433,8 @@ impl Client {
         tokio::spawn(async move {
             let is_shown = |seq| connection.open.lock().is_shown(session.id(), seq);
             let is_v2 = connection.is_v2.load(Ordering::Relaxed);
-            // The response is what this client has seen already, else it is sent when that is shown.
+            // The response is what this client has seen already, else it is sent when that is
+            // shown.
             let outcome = match replied.await {
                 Ok(PromptReply::Outcome(Outcome::Result(_))) if is_v2 => {
                     Outcome::error(&ErrorObject::cancelled())

@@ -1,6 +1,7 @@
 //! Entries of a session's journal.
 //!
-//! An agent's message is stored as its line, so that a page of them is what clients are sent. All other entries are JSON.
+//! An agent's message is stored as its line, so that a page of them is what clients are sent. All
+//! other entries are JSON.
 
 use attache_conn::rpc::Id;
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,8 @@ pub(crate) mod kind {
     pub(crate) const LINE: u8 = 0;
     pub(crate) const OPENED: u8 = 1;
     pub(crate) const PROMPT: u8 = 2;
-    /// A notification that the hub made: the connection that does not get it (8 bytes), then the line. Or one of the agent that
-    /// names no session.
+    /// A notification that the hub made: the connection that does not get it (8 bytes), then the
+    /// line. Or one of the agent that names no session.
     pub(crate) const NOTICE: u8 = 3;
     pub(crate) const TURN_ENDED: u8 = 4;
     pub(crate) const QUESTION: u8 = 5;

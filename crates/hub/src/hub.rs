@@ -73,7 +73,8 @@ impl Shared {
         self.connections.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The agent's answer to `initialize`. The first call starts an agent, which the next session gets.
+    /// The agent's answer to `initialize`. The first call starts an agent, which the next session
+    /// gets.
     pub(crate) async fn initialize(
         self: &Arc<Self>,
         elicitation: bool,
@@ -374,7 +375,8 @@ impl Shared {
         closed.await.map_err(|_| ErrorObject::internal("the session has failed"))
     }
 
-    /// Removes a closed session from the journal. Clients that follow it get the error of an unknown session.
+    /// Removes a closed session from the journal. Clients that follow it get the error of an
+    /// unknown session.
     pub(crate) async fn forget(&self, session: &Session) -> Result<(), ErrorObject> {
         session.close();
         self.sessions.lock().remove(&session.key);

@@ -22,16 +22,19 @@
 //!
 //! # How it works
 //!
-//! The hub works on lines, not on types: a message of an agent is stored in the [journal](attache_journal) and sent to clients as
-//! the bytes that it came in. One task per session ([`session`](self)) orders what happens: lines of the agent, prompts, answers. It
-//! writes all of it to the journal, and acts only on what is durable: an agent gets a prompt, and an answer to its question,
-//! when the journal has it.
+//! The hub works on lines, not on types: a message of an agent is stored in the
+//! [journal](attache_journal) and sent to clients as the bytes that it came in. One task per
+//! session ([`session`](self)) orders what happens: lines of the agent, prompts, answers. It writes
+//! all of it to the journal, and acts only on what is durable: an agent gets a prompt, and an
+//! answer to its question, when the journal has it.
 //!
-//! A client on a session is a cursor in that journal ([`attachment`](self)). Everything that the client sees comes from there, in
-//! order: updates, questions, ends of turns, responses. A client that comes back starts at another position. A client that is slow is
-//! behind, and holds up no other client.
+//! A client on a session is a cursor in that journal ([`attachment`](self)). Everything that the
+//! client sees comes from there, in order: updates, questions, ends of turns, responses. A client
+//! that comes back starts at another position. A client that is slow is behind, and holds up no
+//! other client.
 //!
-//! Reading order: `entry.rs`, `session/task.rs`, `session/commands.rs`, `attachment.rs`, `client.rs`, `hub.rs`.
+//! Reading order: `entry.rs`, `session/task.rs`, `session/commands.rs`, `attachment.rs`,
+//! `client.rs`, `hub.rs`.
 //!
 //! # What never happens
 //!
@@ -103,8 +106,9 @@ impl Hub {
         client::serve(Arc::clone(&self.0), link, identity).await;
     }
 
-    /// Removes sessions of a tenant that were not used for `age`, then the oldest ones until the rest has at most `bytes`. Sessions in
-    /// memory stay, and those that another hub has. Returns how many were removed.
+    /// Removes sessions of a tenant that were not used for `age`, then the oldest ones until the
+    /// rest has at most `bytes`. Sessions in memory stay, and those that another hub has. Returns
+    /// how many were removed.
     ///
     /// # Errors
     /// If the journal cannot be read.
@@ -117,8 +121,9 @@ impl Hub {
         node_requests::answer(&self.0, request).await
     }
 
-    /// Ends all sessions in memory: interrupts their turns, ends their agents, and releases their leases, so that another hub on the
-    /// journal need not wait for the end of these. Sessions that are opened from now on end at once.
+    /// Ends all sessions in memory: interrupts their turns, ends their agents, and releases their
+    /// leases, so that another hub on the journal need not wait for the end of these. Sessions that
+    /// are opened from now on end at once.
     pub async fn shut_down(&self) {
         self.0.shut_down().await;
     }

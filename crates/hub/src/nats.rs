@@ -1,7 +1,7 @@
 //! The way to other hubs over the NATS server of the journal.
 //!
-//! A hub receives the subjects `to.<node>` and `all`. A request that exceeds the server's limit for messages goes in parts, each with
-//! a reply, so that one part at a time is under way.
+//! A hub receives the subjects `to.<node>` and `all`. A request that exceeds the server's limit for
+//! messages goes in parts, each with a reply, so that one part at a time is under way.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -22,7 +22,8 @@ use crate::network::{Network, NoReply, Requested};
 
 /// How long a request waits for its reply.
 const WAIT: Duration = Duration::from_secs(5);
-/// The age of requests that are dropped. Their senders have given up, and a cancel must not reach a later turn.
+/// The age of requests that are dropped. Their senders have given up, and a cancel must not reach a
+/// later turn.
 const STALE: Duration = Duration::from_secs(15);
 /// Requests that are answered at once, and those that wait.
 const CONCURRENT: usize = 64;
@@ -76,11 +77,13 @@ impl NatsNetwork {
     /// Answers other hubs until the responder is dropped.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] if another hub answers to the name of this one; if the connection has ended.
+    /// [`io::ErrorKind::AddrInUse`] if another hub answers to the name of this one; if the
+    /// connection has ended.
     pub async fn respond(&self, hub: Hub) -> io::Result<Responder> {
         let (messenger, node) = (&self.0.messenger, &self.0.node);
         let subject = self.subject_of(node);
-        // An empty request does nothing. One that was stopped or lost its connection does not answer, and does no harm.
+        // An empty request does nothing. One that was stopped or lost its connection does not
+        // answer, and does no harm.
         if self.send(&subject, Bytes::new()).await.is_ok_and(|reply| reply.first() == Some(&TAKEN)) {
             let text = format!("another hub of this journal has the name \"{node}\"");
             return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
@@ -96,7 +99,8 @@ impl NatsNetwork {
         self.0.messenger.subject(&["to", node])
     }
 
-    /// Sends a request in as many parts as it needs, and returns the reply to the last one with its first byte.
+    /// Sends a request in as many parts as it needs, and returns the reply to the last one with its
+    /// first byte.
     async fn send(&self, subject: &str, request: Bytes) -> Result<Bytes, NoReply> {
         if request.len() > MAX_REQUEST {
             return Err(NoReply::TooLarge);

@@ -27,8 +27,8 @@ pub enum NoReply {
 
 /// The way to other hubs on the same journal. Messages may be lost or come twice.
 pub trait Network: Send + Sync + 'static {
-    /// Sends a request to a node and waits some seconds for its reply, which [`Hub::answer`](crate::Hub::answer) makes there. An empty
-    /// reply is none.
+    /// Sends a request to a node and waits some seconds for its reply, which
+    /// [`Hub::answer`](crate::Hub::answer) makes there. An empty reply is none.
     fn request<'a>(&'a self, node: &'a str, request: Bytes) -> Requested<'a>;
 
     /// Sends a request to all nodes and returns the first reply that is not empty.

@@ -52,8 +52,9 @@ pub struct Options {
 impl Options {
     /// Settings of the hub `node`, which starts an agent with each call of `start`.
     ///
-    /// A hub that is started again with the name of its predecessor takes over its sessions at once; a hub with another name
-    /// waits for the end of their leases. So the name must not be that of a hub which is still running.
+    /// A hub that is started again with the name of its predecessor takes over its sessions at
+    /// once; a hub with another name waits for the end of their leases. So the name must not be
+    /// that of a hub which is still running.
     pub fn new<F, Fut>(node: impl Into<String>, start: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -93,7 +94,8 @@ impl Options {
         self
     }
 
-    /// Sets how long a client may take no bytes at all before it is disconnected; one minute by default.
+    /// Sets how long a client may take no bytes at all before it is disconnected; one minute by
+    /// default.
     #[must_use]
     pub fn stall(mut self, stall: Duration) -> Self {
         self.stall = stall;
@@ -107,7 +109,8 @@ impl Options {
         self
     }
 
-    /// Sets how many agents are kept started for new sessions; none by default. They count among those of [`agents`](Self::agents).
+    /// Sets how many agents are kept started for new sessions; none by default. They count among
+    /// those of [`agents`](Self::agents).
     #[must_use]
     pub fn warm(mut self, agents: usize) -> Self {
         self.warm = agents;
@@ -135,8 +138,9 @@ impl Options {
         self
     }
 
-    /// Provides files and terminals of this machine to agents, and decides their questions by rules first. `provide` is called for
-    /// each session with its roots, the working directory first; `None` provides nothing.
+    /// Provides files and terminals of this machine to agents, and decides their questions by rules
+    /// first. `provide` is called for each session with its roots, the working directory first;
+    /// `None` provides nothing.
     #[cfg(unix)]
     #[must_use]
     pub fn provide(
@@ -155,23 +159,26 @@ impl Options {
         false
     }
 
-    /// Shares the journal with other hubs: each of them accepts every client, and passes on to the owner of a session what clients
-    /// want of it. Another hub takes a session over when the lease of its owner ends.
+    /// Shares the journal with other hubs: each of them accepts every client, and passes on to the
+    /// owner of a session what clients want of it. Another hub takes a session over when the lease
+    /// of its owner ends.
     #[must_use]
     pub fn network(mut self, network: impl Network) -> Self {
         self.network = Some(Arc::new(network));
         self
     }
 
-    /// Sets whether the files of a session are on this machine, by its working directory; by default those of directories that exist
-    /// here. Without them a hub on a network does not become the owner.
+    /// Sets whether the files of a session are on this machine, by its working directory; by
+    /// default those of directories that exist here. Without them a hub on a network does not
+    /// become the owner.
     #[must_use]
     pub fn reachable(mut self, reachable: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
         self.reachable = Arc::new(reachable);
         self
     }
 
-    /// Sets how long a hub that was killed keeps its sessions from the other ones; 15 seconds by default.
+    /// Sets how long a hub that was killed keeps its sessions from the other ones; 15 seconds by
+    /// default.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tracing::debug;
 
-/// Bytes that wait for a client. Those who send more wait; what a session adds meanwhile stays in the journal.
+/// Bytes that wait for a client. Those who send more wait; what a session adds meanwhile stays in
+/// the journal.
 const QUEUED: usize = 1 << 20;
 /// Messages that wait for a client.
 const MESSAGES: usize = 1024;
@@ -27,7 +28,8 @@ pub(crate) struct Outbox {
 pub(crate) struct Gone;
 
 impl Outbox {
-    /// Starts to write. The task ends when all clones are dropped, or when the client takes nothing for `stall`.
+    /// Starts to write. The task ends when all clones are dropped, or when the client takes nothing
+    /// for `stall`.
     pub(crate) fn start(writer: FrameWriter, stall: Duration) -> (Outbox, tokio::task::JoinHandle<()>) {
         let (queue, messages) = mpsc::channel(MESSAGES);
         let room = Arc::new(Semaphore::new(QUEUED));

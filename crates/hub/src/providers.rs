@@ -1,8 +1,9 @@
 //! The providers of a running agent: its requests for files and terminals, and who answers them.
 //!
-//! The providers of `attache-host` serve a client of the SDK. So each agent gets such a client beside its clients: the agent's requests
-//! for files and terminals are passed to it as lines over a link in memory, and its responses go back to the agent. When the agent
-//! ends, the link is dropped, and with it everything that the agent had opened.
+//! The providers of `attache-host` serve a client of the SDK. So each agent gets such a client
+//! beside its clients: the agent's requests for files and terminals are passed to it as lines over
+//! a link in memory, and its responses go back to the agent. When the agent ends, the link is
+//! dropped, and with it everything that the agent had opened.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -199,7 +200,8 @@ struct Buffers {
 
 impl ReadFiles for Buffers {
     async fn read(&self, cx: RequestContext, request: ReadTextFileRequest) -> Result<String> {
-        // The file is read in any case: what is outside of the session or denied is refused, whatever an editor would say.
+        // The file is read in any case: what is outside of the session or denied is refused,
+        // whatever an editor would say.
         let stored = ReadFiles::read(&self.files, cx, request.clone()).await;
         match stored {
             Err(error) if !is_missing(&error) => Err(error),

@@ -13,8 +13,8 @@ use crate::message::Outcome;
 
 /// Files, terminals and rules for the agent of one session.
 ///
-/// The policy decides questions of the agent before people are asked, and guards files and terminals. What it leaves to a person
-/// becomes a question to the clients of the session.
+/// The policy decides questions of the agent before people are asked, and guards files and
+/// terminals. What it leaves to a person becomes a question to the clients of the session.
 ///
 /// ```
 /// use attache_conn::Link;
@@ -37,7 +37,8 @@ impl Provision {
         Provision { policy: policy.into(), terminals: None }
     }
 
-    /// Replaces the terminals, for example by those of a sandbox. Their guard is replaced by that of the policy.
+    /// Replaces the terminals, for example by those of a sandbox. Their guard is replaced by that
+    /// of the policy.
     #[must_use]
     pub fn terminals(mut self, terminals: PtyTerminals) -> Self {
         self.terminals = Some(terminals);

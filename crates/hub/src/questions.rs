@@ -101,7 +101,8 @@ impl Questions {
         self.open.push(Open { entry, seq, asker, prompter, since, asked, votes });
     }
 
-    /// The questions up to the entry `upto` that a connection may answer and was not asked. They count as asked.
+    /// The questions up to the entry `upto` that a connection may answer and was not asked. They
+    /// count as asked.
     pub(crate) fn ask(&mut self, connection: u64, identity: &Identity, upto: Seq) -> Vec<Question> {
         let policy = self.policy;
         let new = self.open.iter_mut().filter(|open| open.seq <= upto && open.is_for(policy, identity));
@@ -164,7 +165,8 @@ impl Questions {
         expired.map(|open| open.decide("deadline", rejected)).collect()
     }
 
-    /// The next time after `looked` at which [`expire`](Self::expire) has something to do, or others may answer.
+    /// The next time after `looked` at which [`expire`](Self::expire) has something to do, or
+    /// others may answer.
     pub(crate) fn next_event(&self, deadline: Option<Duration>, looked: Instant) -> Option<Instant> {
         let patience = match self.policy {
             Policy::Prompter(patience) => Some(patience),

@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p attache-journal --example journal-bench [DIRECTORY]
 //!
-//! The directory decides which disk is measured; the default is that of temporary files. Exits with 1 when a target
-//! is missed.
+//! The directory decides which disk is measured; the default is that of temporary files. Exits with
+//! 1 when a target is missed.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
@@ -144,7 +144,8 @@ fn page(updates: u32) -> Result<Page> {
     Ok(page.build())
 }
 
-/// Seconds for `pages` appends, each after the acknowledgement of the one before. Pages are built within that time.
+/// Seconds for `pages` appends, each after the acknowledgement of the one before. Pages are built
+/// within that time.
 async fn append(directory: &Path, durability: Durability, updates: u32, pages: u32) -> Result<f64> {
     let journal = open(directory, durability).await?;
     let lease = session(&journal).await?;
@@ -158,8 +159,8 @@ async fn append(directory: &Path, durability: Durability, updates: u32, pages: u
     Ok(seconds)
 }
 
-/// Seconds for 1,000,000 updates from a task that makes them without a pause. A page is what came during the append before, as
-/// in a program that never waits with an update.
+/// Seconds for 1,000,000 updates from a task that makes them without a pause. A page is what came
+/// during the append before, as in a program that never waits with an update.
 async fn stream(directory: &Path) -> Result<f64> {
     let journal = open(directory, Durability::Flushed).await?;
     let lease = session(&journal).await?;
@@ -225,7 +226,8 @@ async fn many_sessions(directory: &Path) -> Result<f64> {
     Ok(seconds)
 }
 
-/// Seconds from the acknowledgement of a page to its arrival at the last of `followers`, for 50 pages.
+/// Seconds from the acknowledgement of a page to its arrival at the last of `followers`, for 50
+/// pages.
 async fn follow(directory: &Path, followers: u32) -> Result<Vec<f64>> {
     let journal = open(directory, Durability::Flushed).await?;
     let lease = session(&journal).await?;
@@ -255,7 +257,8 @@ async fn follow(directory: &Path, followers: u32) -> Result<Vec<f64>> {
     Ok(delays)
 }
 
-/// Seconds to open a file, then to the first page and to the last one of the last 100,000 updates of a session of 200,000.
+/// Seconds to open a file, then to the first page and to the last one of the last 100,000 updates
+/// of a session of 200,000.
 async fn read(directory: &Path) -> Result<(f64, f64, f64)> {
     let journal = open(directory, Durability::Flushed).await?;
     let lease = session(&journal).await?;

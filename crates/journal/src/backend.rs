@@ -18,14 +18,15 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>
 
 /// Storage of a [`Journal`](crate::Journal). The laws of the crate are the contract.
 ///
-/// A backend stores, fences and reads. Following, sharing of live pages and splitting at the watermark are done once for all
-/// backends, by the journal. A future that is dropped may or may not take effect.
+/// A backend stores, fences and reads. Following, sharing of live pages and splitting at the
+/// watermark are done once for all backends, by the journal. A future that is dropped may or may
+/// not take effect.
 pub trait Backend: Send + Sync + 'static {
     /// Makes `claim.owner()` the owner and ends all earlier leases of the session.
     fn claim<'a>(&'a self, key: &'a SessionKey, claim: &'a Claim) -> BoxFuture<'a, Lease>;
 
-    /// Appends a page after the entry `after`, which has to be the last one. Repeats succeed without effect.
-    /// The page is durable when the future completes. It has at least one entry.
+    /// Appends a page after the entry `after`, which has to be the last one. Repeats succeed
+    /// without effect. The page is durable when the future completes. It has at least one entry.
     fn append<'a>(&'a self, lease: &'a Lease, after: Seq, page: &'a Page) -> BoxFuture<'a, StoredPage>;
 
     /// Extends a lease by `ttl` from now.
@@ -34,8 +35,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Removes the owner, so that others can claim the session at once.
     fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, ()>;
 
-    /// Reads whole pages from the one that contains the entry after `after`, in order, until they have `max_bytes`
-    /// together or the entry `upto` is reached. At least one page if there is one; empty at the end of the log.
+    /// Reads whole pages from the one that contains the entry after `after`, in order, until they
+    /// have `max_bytes` together or the entry `upto` is reached. At least one page if there is one;
+    /// empty at the end of the log.
     fn read<'a>(
         &'a self,
         key: &'a SessionKey,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A source of wall-clock time, shared by all nodes of a journal. Differences between the clocks of nodes
-/// shorten or lengthen leases; they do not affect fencing.
+/// A source of wall-clock time, shared by all nodes of a journal. Differences between the clocks of
+/// nodes shorten or lengthen leases; they do not affect fencing.
 #[derive(Clone, Default)]
 pub struct Clock(Option<ManualClock>);
 

@@ -21,7 +21,8 @@ pub enum Error {
         /// The end of the lease, in milliseconds since 1970.
         until: u64,
     },
-    /// The lease ended: another claim was made, or the session was forgotten. The caller must stop writing.
+    /// The lease ended: another claim was made, or the session was forgotten. The caller must stop
+    /// writing.
     Fenced,
     /// The append does not follow the last entry, and is not a repeat of an earlier append.
     Conflict {
@@ -70,7 +71,8 @@ pub enum Error {
     },
     /// The journal is closed.
     Closed,
-    /// The journal cannot be reached, read or written. The outcome of an append is unknown; it can be repeated.
+    /// The journal cannot be reached, read or written. The outcome of an append is unknown; it can
+    /// be repeated.
     Unavailable(Arc<dyn std::error::Error + Send + Sync>),
 }
 

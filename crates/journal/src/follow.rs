@@ -64,10 +64,12 @@ impl Pages {
         self.upto
     }
 
-    /// The next page; `None` after the last one. Cancel-safe: nothing is lost if the future is dropped.
+    /// The next page; `None` after the last one. Cancel-safe: nothing is lost if the future is
+    /// dropped.
     ///
     /// # Errors
-    /// [`Error::Unknown`] and [`Error::Trimmed`] if the entries were removed in the meantime; errors of the backend.
+    /// [`Error::Unknown`] and [`Error::Trimmed`] if the entries were removed in the meantime;
+    /// errors of the backend.
     pub async fn next(&mut self) -> Result<Option<StoredPage>> {
         loop {
             if self.cursor.after >= self.upto {
@@ -123,8 +125,8 @@ impl Follower {
         }
     }
 
-    /// The last entry when the follower started. It never changes. The page that ends with it is the last one of the
-    /// replay; if the follower started there, there is no replay.
+    /// The last entry when the follower started. It never changes. The page that ends with it is
+    /// the last one of the replay; if the follower started there, there is no replay.
     pub fn watermark(&self) -> Seq {
         self.watermark
     }
@@ -139,18 +141,20 @@ impl Follower {
         self.cursor.after >= self.watermark
     }
 
-    /// The next page, for which there may be a long wait. Cancel-safe: nothing is lost if the future is dropped.
+    /// The next page, for which there may be a long wait. Cancel-safe: nothing is lost if the
+    /// future is dropped.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if the session was forgotten, [`Error::Trimmed`] if the next entry was removed,
-    /// [`Error::Closed`] if the backend stopped, and errors of the backend.
+    /// [`Error::Unknown`] if the session was forgotten, [`Error::Trimmed`] if the next entry was
+    /// removed, [`Error::Closed`] if the backend stopped, and errors of the backend.
     pub async fn next(&mut self) -> Result<StoredPage> {
         loop {
             let upto = if self.is_live() { Seq::MAX } else { self.watermark };
             if let Some(page) = self.cursor.take(upto) {
                 return Ok(page);
             }
-            // The notices are taken before the data is looked at: what comes later is noticed again.
+            // The notices are taken before the data is looked at: what comes later is noticed
+            // again.
             self.tail_changes.mark_unchanged();
             self.is_behind |= self.changes.take();
             match self.tail.read(self.cursor.after, &mut self.invalidations) {

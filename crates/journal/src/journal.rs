@@ -19,7 +19,8 @@ use crate::tail::Tails;
 
 /// The logs of all sessions. Cheap to clone; clones share followers' pages.
 ///
-/// Calls that write run in a task of their own: dropping their future does not undo them, and followers see their effect.
+/// Calls that write run in a task of their own: dropping their future does not undo them, and
+/// followers see their effect.
 #[derive(Clone)]
 pub struct Journal {
     backend: Arc<dyn Backend>,
@@ -57,20 +58,22 @@ impl Journal {
     /// Claims the right to append to a session, and ends all earlier leases of it.
     ///
     /// # Errors
-    /// [`Error::Held`] if another owner has a lease with time left and the claim is not forced; [`Error::Unknown`] if the
-    /// session has to exist and does not.
+    /// [`Error::Held`] if another owner has a lease with time left and the claim is not forced;
+    /// [`Error::Unknown`] if the session has to exist and does not.
     pub async fn claim(&self, key: &SessionKey, claim: &Claim) -> Result<Lease> {
         self.backend.claim(key, claim).await
     }
 
-    /// Appends a page after the entry `after`, and returns the number of its last entry when the page is durable.
+    /// Appends a page after the entry `after`, and returns the number of its last entry when the
+    /// page is durable.
     ///
-    /// After an error with an unknown outcome, or if the future was dropped, the same call can be repeated: the
-    /// page appears once.
+    /// After an error with an unknown outcome, or if the future was dropped, the same call can be
+    /// repeated: the page appears once.
     ///
     /// # Errors
-    /// [`Error::Fenced`] if the lease ended; [`Error::Conflict`] if `after` is not the last entry and the call is not a
-    /// repeat; [`Error::EmptyPage`]; [`Error::Full`] and other errors of the backend.
+    /// [`Error::Fenced`] if the lease ended; [`Error::Conflict`] if `after` is not the last entry
+    /// and the call is not a repeat; [`Error::EmptyPage`]; [`Error::Full`] and other errors of the
+    /// backend.
     pub async fn append(&self, lease: &Lease, after: Seq, page: Page) -> Result<Seq> {
         if page.is_empty() {
             return Err(Error::EmptyPage);
@@ -90,7 +93,8 @@ impl Journal {
         appended.map(|stored| stored.last())
     }
 
-    /// Extends a lease by `ttl` from now. A lease whose time is over can be renewed until another owner claims the session.
+    /// Extends a lease by `ttl` from now. A lease whose time is over can be renewed until another
+    /// owner claims the session.
     ///
     /// # Errors
     /// [`Error::Fenced`] if the lease ended.
@@ -109,7 +113,8 @@ impl Journal {
     /// Reads the entries after `after`, up to `upto` or the entry that is the last one now.
     ///
     /// # Errors
-    /// [`Error::Unknown`]; [`Error::Trimmed`] and [`Error::PastEnd`] if `after` is not a position of the log.
+    /// [`Error::Unknown`]; [`Error::Trimmed`] and [`Error::PastEnd`] if `after` is not a position
+    /// of the log.
     pub async fn read(&self, key: &SessionKey, after: Seq, upto: Option<Seq>) -> Result<Pages> {
         let info = self.info(key).await?;
         check_position(&info, after)?;
@@ -117,7 +122,8 @@ impl Journal {
         Ok(Pages::new(self.backend.clone(), key.clone(), after, upto))
     }
 
-    /// Follows a session from the entry after `after`: replays up to the present last entry, then waits for new ones.
+    /// Follows a session from the entry after `after`: replays up to the present last entry, then
+    /// waits for new ones.
     ///
     /// # Errors
     /// As those of [`read`](Self::read).
@@ -147,8 +153,8 @@ impl Journal {
 
     /// Removes a session. Its leases and followers end.
     ///
-    /// A follower in another process may miss that if a session of the same name is created at once, so names should not be
-    /// reused.
+    /// A follower in another process may miss that if a session of the same name is created at
+    /// once, so names should not be reused.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is none.

@@ -21,7 +21,8 @@ impl SessionKey {
     /// Creates a key.
     ///
     /// # Errors
-    /// [`Error::InvalidKey`] if a part is empty, longer than [`Self::MAX_BYTES`] or contains a control character.
+    /// [`Error::InvalidKey`] if a part is empty, longer than [`Self::MAX_BYTES`] or contains a
+    /// control character.
     pub fn new(tenant: impl AsRef<str>, session: impl AsRef<str>) -> Result<Self> {
         let (tenant, session) = (tenant.as_ref(), session.as_ref());
         check("tenant", tenant)?;

@@ -17,13 +17,14 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// A claim of `owner`, the name of a node or process, for the time `ttl`. It creates the session if there is none.
+    /// A claim of `owner`, the name of a node or process, for the time `ttl`. It creates the
+    /// session if there is none.
     pub fn new(owner: impl Into<String>, ttl: Duration) -> Self {
         Claim { owner: owner.into(), ttl, force: false, existing: false }
     }
 
-    /// Fails if there is no session and one is needed, or if another owner's lease has time left. The parts of `found` are a
-    /// session and its owner.
+    /// Fails if there is no session and one is needed, or if another owner's lease has time left.
+    /// The parts of `found` are a session and its owner.
     pub(crate) fn check(&self, found: Option<Option<&Owner>>, now: u64) -> Result<()> {
         match found {
             None if self.existing => Err(Error::Unknown),
@@ -74,7 +75,8 @@ impl Claim {
 /// Dropping it releases nothing, as a crash would: other owners wait until its time is over.
 /// [`Journal::release`](crate::Journal::release) ends it at once.
 ///
-/// There is no `Clone`, so that one task writes. Calls with one lease may overlap; positions decide between them.
+/// There is no `Clone`, so that one task writes. Calls with one lease may overlap; positions decide
+/// between them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lease {
     key: SessionKey,

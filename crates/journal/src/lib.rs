@@ -29,37 +29,44 @@
 //!
 //! # Terms
 //!
-//! - An **entry** is some bytes and a kind, which the journal does not interpret. Entries are counted from 1 ([`Seq`]).
-//! - A **page** ([`Page`]) is the entries of one append, stored together. A [`StoredPage`] also knows its position.
+//! - An **entry** is some bytes and a kind, which the journal does not interpret. Entries are
+//!   counted from 1 ([`Seq`]).
+//! - A **page** ([`Page`]) is the entries of one append, stored together. A [`StoredPage`] also
+//!   knows its position.
 //! - An **epoch** ([`Epoch`]) is the number of a claim.
-//! - A **lease** ([`Lease`]) is the right to append. It has a time limit, which decides when others may claim the session
-//!   without force. Safety does not depend on that time: the journal compares epochs.
+//! - A **lease** ([`Lease`]) is the right to append. It has a time limit, which decides when others
+//!   may claim the session without force. Safety does not depend on that time: the journal compares
+//!   epochs.
 //! - The **watermark** of a follower is the last entry when it started.
 //!
 //! # Laws
 //!
 //! Every backend obeys these, and `tests/it/laws.rs` runs the same tests against each of them.
 //!
-//! 1. *No holes.* The entries of a session are numbered from 1 without holes, in the order of the appends.
-//! 2. *Fencing.* After a claim succeeded, no append with an older lease succeeds, also none that was under way. Every
-//!    claim has a greater epoch than all claims before it in the journal; an epoch is not reused after [`Journal::forget`].
-//! 3. *Repeats.* An append that is repeated with the same lease, position and page appears once, and both calls
-//!    succeed. So an append whose outcome is unknown is repeated.
-//! 4. *Durability.* An acknowledged page is there after a crash, whole and unchanged. A page that was not
-//!    acknowledged is there completely or not at all.
-//! 5. *Following.* A follower yields every entry after its start exactly once, in order, while others append. No page
-//!    that it yields contains entries of both sides of the watermark.
-//! 6. *Leases.* While a lease has time left, a claim by another owner fails with [`Error::Held`] unless it is forced. When
-//!    the time is over the owner may still append and renew until another owner claims the session.
-//! 7. *Trimming.* [`Journal::trim`] removes whole pages from the front and never the last one. Reading from a position
-//!    before the first entry fails with [`Error::Trimmed`]; there is no silent gap.
+//! 1. *No holes.* The entries of a session are numbered from 1 without holes, in the order of the
+//!    appends.
+//! 2. *Fencing.* After a claim succeeded, no append with an older lease succeeds, also none that
+//!    was under way. Every claim has a greater epoch than all claims before it in the journal; an
+//!    epoch is not reused after [`Journal::forget`].
+//! 3. *Repeats.* An append that is repeated with the same lease, position and page appears once,
+//!    and both calls succeed. So an append whose outcome is unknown is repeated.
+//! 4. *Durability.* An acknowledged page is there after a crash, whole and unchanged. A page that
+//!    was not acknowledged is there completely or not at all.
+//! 5. *Following.* A follower yields every entry after its start exactly once, in order, while
+//!    others append. No page that it yields contains entries of both sides of the watermark.
+//! 6. *Leases.* While a lease has time left, a claim by another owner fails with [`Error::Held`]
+//!    unless it is forced. When the time is over the owner may still append and renew until another
+//!    owner claims the session.
+//! 7. *Trimming.* [`Journal::trim`] removes whole pages from the front and never the last one.
+//!    Reading from a position before the first entry fails with [`Error::Trimmed`]; there is no
+//!    silent gap.
 //! 8. *Tenants.* A session of another tenant looks like one that does not exist.
 //! 9. *Bounds.* A follower costs a cursor and at most a few pages, however far it is behind.
 //!
 //! # Reading order
 //!
-//! `position.rs`, `page.rs`, `lease.rs`, `backend.rs` (the trait), `journal.rs` (the handle), `follow.rs` with `tail.rs`, then the
-//! backends: `memory.rs`, `sqlite/` and `nats/`.
+//! `position.rs`, `page.rs`, `lease.rs`, `backend.rs` (the trait), `journal.rs` (the handle),
+//! `follow.rs` with `tail.rs`, then the backends: `memory.rs`, `sqlite/` and `nats/`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

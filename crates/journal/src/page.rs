@@ -1,7 +1,8 @@
 //! Entries and pages.
 //!
-//! A page is two byte strings: the bodies of its entries one after the other, and an index of five bytes per entry: its
-//! kind and the end of its body. Both are stored and shared as they are, so a range of entries is a slice.
+//! A page is two byte strings: the bodies of its entries one after the other, and an index of five
+//! bytes per entry: its kind and the end of its body. Both are stored and shared as they are, so a
+//! range of entries is a slice.
 
 use std::fmt;
 
@@ -153,8 +154,8 @@ impl PageBuilder {
     /// Adds an entry. The journal does not interpret `kind`.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if the page has no room for it. The page stays as it was, so the caller can append it and
-    /// start another one.
+    /// [`Error::TooLarge`] if the page has no room for it. The page stays as it was, so the caller
+    /// can append it and start another one.
     pub fn push(&mut self, kind: u8, bytes: &[u8]) -> Result<()> {
         if self.len() == Page::MAX_ENTRIES {
             return Err(Error::TooLarge { limit: "65,536 entries" });

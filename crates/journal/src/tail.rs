@@ -1,7 +1,7 @@
 //! The newest pages of the sessions that this process follows.
 //!
-//! All followers of a session share these pages, so an append is read from the backend by none of them. A follower that
-//! falls behind the kept pages reads from the backend.
+//! All followers of a session share these pages, so an append is read from the backend by none of
+//! them. A follower that falls behind the kept pages reads from the backend.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -56,7 +56,8 @@ impl Tails {
         }
     }
 
-    /// Ends the followers of a session that was removed. A new session of that name gets a new tail.
+    /// Ends the followers of a session that was removed. A new session of that name gets a new
+    /// tail.
     pub(crate) fn forget(&self, key: &SessionKey) {
         let tail = self.0.lock().remove(key).and_then(|tail| tail.upgrade());
         if let Some(tail) = tail {

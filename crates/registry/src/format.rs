@@ -85,7 +85,8 @@ pub(crate) fn platform() -> String {
     format!("{system}-{}", std::env::consts::ARCH)
 }
 
-/// Reads an index. Invalid entries are returned as messages, so that one mistake does not hide all others.
+/// Reads an index. Invalid entries are returned as messages, so that one mistake does not hide all
+/// others.
 pub(crate) fn read(text: &str) -> Result<(Vec<Entry>, Vec<String>), String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     let agents: Vec<&Value> = match value.get("agents") {
@@ -237,7 +238,8 @@ fn env(value: &Value) -> Result<BTreeMap<String, String>, String> {
 }
 
 impl Entry {
-    /// Returns the distributions for this machine, whether or not their runners are installed, best first.
+    /// Returns the distributions for this machine, whether or not their runners are installed, best
+    /// first.
     pub fn distributions_here(&self) -> Vec<&Distribution> {
         let here = platform();
         let mut distributions: Vec<&Distribution> = self

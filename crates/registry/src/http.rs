@@ -48,8 +48,8 @@ pub(crate) struct Downloader {
 }
 
 impl Downloader {
-    /// `certificates` is a file in PEM, trusted in addition to Mozilla's authorities; the default is
-    /// `SSL_CERT_FILE`.
+    /// `certificates` is a file in PEM, trusted in addition to Mozilla's authorities; the default
+    /// is `SSL_CERT_FILE`.
     pub(crate) fn new(certificates: Option<&Path>) -> Result<Downloader> {
         let client = match certificates {
             Some(file) => HttpClient::new(Some(file)).map(|client| client.with_proxies(Proxies::from_env())),
@@ -68,8 +68,8 @@ impl Downloader {
         }
     }
 
-    /// Sends a request and follows redirects, but never from https to http. Only the first server gets the
-    /// token.
+    /// Sends a request and follows redirects, but never from https to http. Only the first server
+    /// gets the token.
     fn send(&self, url: &str, token: Option<&str>, headers: Vec<(String, String)>) -> Result<Response> {
         let mut url = url.to_owned();
         let mut authorization = token.map(|token| ("authorization".to_owned(), format!("Bearer {token}")));
@@ -119,8 +119,8 @@ impl Downloader {
         }
     }
 
-    /// Downloads an archive into a file and returns its SHA-256. An interrupted download is resumed if the
-    /// server still has the same version.
+    /// Downloads an archive into a file and returns its SHA-256. An interrupted download is resumed
+    /// if the server still has the same version.
     pub(crate) fn archive(
         &self,
         url: &str,
@@ -245,8 +245,8 @@ fn refused(url: &str, status: u16) -> Error {
     }
 }
 
-/// Appends chunks to a file after its first `start` bytes and syncs it. Returns the SHA-256 and the length
-/// of all of it.
+/// Appends chunks to a file after its first `start` bytes and syncs it. Returns the SHA-256 and the
+/// length of all of it.
 fn copy<C: AsRef<[u8]>>(
     mut next: impl FnMut() -> io::Result<Option<C>>,
     into: &Path,
@@ -292,7 +292,8 @@ pub(crate) fn sha256_of(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Returns host and port of an address; empty for a path. Logs show no more of it: the rest may hold a password or a token.
+/// Returns host and port of an address; empty for a path. Logs show no more of it: the rest may
+/// hold a password or a token.
 pub(crate) fn server(url: &str) -> &str {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -56,8 +56,8 @@ impl Options {
 }
 
 impl Registry {
-    /// Reads all indexes. If several describe an agent, the first one counts. Fails only if no index can
-    /// be read.
+    /// Reads all indexes. If several describe an agent, the first one counts. Fails only if no
+    /// index can be read.
     ///
     /// # Errors
     /// The last error, if every index failed.
@@ -127,8 +127,8 @@ impl Registry {
         Ok(texts)
     }
 
-    /// Returns the index at an address: the copy while it is fresh, else the response of the server, else
-    /// the old copy.
+    /// Returns the index at an address: the copy while it is fresh, else the response of the
+    /// server, else the old copy.
     fn cached(&self, source: &Source, on_event: OnEvent<'_>) -> Result<String> {
         let url = &source.location;
         let options = &self.options;

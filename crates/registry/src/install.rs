@@ -144,7 +144,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the archive as a file, and its hash. Local files are not copied; downloads are cached.
+    /// Returns the archive as a file, and its hash. Local files are not copied; downloads are
+    /// cached.
     fn fetch_archive(
         &self,
         found: &AvailableAgent,

@@ -1,9 +1,9 @@
 //! Agents from registries, installed for this user.
 //!
 //! A registry is a JSON index that describes agents and how to get them: as an archive for each
-//! platform, or as a package that npx or uvx runs. `format` reads an index, `index` finds and caches
-//! it, `http` downloads, `install` installs one agent, `archive` unpacks, `lock` records the result.
-//! Nothing is printed: [`Event`]s report progress and warnings.
+//! platform, or as a package that npx or uvx runs. `format` reads an index, `index` finds and
+//! caches it, `http` downloads, `install` installs one agent, `archive` unpacks, `lock` records the
+//! result. Nothing is printed: [`Event`]s report progress and warnings.
 //!
 //! What never happens here: an archive with a wrong hash is unpacked; a partly unpacked agent is
 //! used; an archive writes outside of its directory; a token goes to another server than its own;
@@ -99,7 +99,8 @@ pub enum Event<'a> {
 pub type OnEvent<'a> = &'a mut dyn FnMut(Event<'_>);
 
 impl Registry {
-    /// Removes agents from the lock file and from the disk. Fails without a change if one of them is not installed.
+    /// Removes agents from the lock file and from the disk. Fails without a change if one of them
+    /// is not installed.
     ///
     /// # Errors
     /// If an agent is not installed, or the directories cannot be changed.

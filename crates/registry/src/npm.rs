@@ -80,8 +80,8 @@ fn package_name(package: &str) -> &str {
     }
 }
 
-/// Chooses a program of the package as npx does: the wanted one, the only one, or the one named like the
-/// package.
+/// Chooses a program of the package as npx does: the wanted one, the only one, or the one named
+/// like the package.
 fn choose(package: &str, bin: Option<&Value>, wanted: Option<&str>) -> Option<String> {
     let own = package.rsplit('/').next().unwrap_or(package);
     let names: Vec<String> = match bin? {

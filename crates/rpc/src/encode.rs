@@ -1,9 +1,9 @@
 //! Encoding of messages as lines, straight into the write buffer.
 //!
-//! Nothing allocates except the growth of `out`. A value that fails or panics while it is serialized leaves
-//! `out` unchanged.
-// RPC-01: every line carries `"jsonrpc":"2.0"`. STDIO-04: every message is one line that ends with a line
-// feed. STDIO-05: a message contains no other line break.
+//! Nothing allocates except the growth of `out`. A value that fails or panics while it is
+//! serialized leaves `out` unchanged.
+// RPC-01: every line carries `"jsonrpc":"2.0"`. STDIO-04: every message is one line that ends with
+// a line feed. STDIO-05: a message contains no other line break.
 
 use crate::{ErrorObject, Id};
 use serde::Serialize;
@@ -43,8 +43,8 @@ pub fn error(out: &mut Vec<u8>, id: &Id, error: &ErrorObject) -> Result<(), Erro
     Ok(())
 }
 
-/// A line under construction. Dropping it before `end` removes everything it wrote, so the buffer never
-/// holds half a message, even if the caller's `Serialize` panics.
+/// A line under construction. Dropping it before `end` removes everything it wrote, so the buffer
+/// never holds half a message, even if the caller's `Serialize` panics.
 struct Line<'o> {
     out: &'o mut Vec<u8>,
     start: usize,
@@ -93,8 +93,8 @@ impl<'o> Line<'o> {
     }
 
     fn end(mut self) {
-        // STDIO-05: serde_json escapes line breaks in strings, so a raw one can only be whitespace in a
-        // `RawValue` of the caller.
+        // STDIO-05: serde_json escapes line breaks in strings, so a raw one can only be whitespace
+        // in a `RawValue` of the caller.
         let body = self.out.get_mut(self.start..).unwrap_or_default();
         let mut at = 0;
         while let Some(found) = body.get(at..).and_then(|rest| memchr::memchr2(b'\n', b'\r', rest)) {

@@ -50,7 +50,8 @@ pub struct Malformed<'a> {
     pub line: &'a [u8],
     /// The reason.
     pub fault: Fault,
-    /// The error response that is due, if any. None is due to a broken notification whose method begins with `$/`.
+    /// The error response that is due, if any. None is due to a broken notification whose method
+    /// begins with `$/`.
     pub answer: Option<(Id, ErrorObject)>,
 }
 
@@ -96,9 +97,9 @@ impl fmt::Display for Fault {
 
 /// A request or notification whose params are not validated yet; see [`Scan`].
 ///
-/// If [`params`](Self::params) is one JSON value, the line is this message. Otherwise nothing is known
-/// about the line, and [`validate`](Self::validate) parses it again. A receiver that decodes the params to
-/// their end saves the separate validation pass.
+/// If [`params`](Self::params) is one JSON value, the line is this message. Otherwise nothing is
+/// known about the line, and [`validate`](Self::validate) parses it again. A receiver that decodes
+/// the params to their end saves the separate validation pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawCall<'a> {
     /// The id of a request; `None` for a notification.
@@ -133,7 +134,8 @@ pub enum Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// Parses the envelope of one line (without its line feed). `depth_limit` is that of [`Frame::parse`].
+    /// Parses the envelope of one line (without its line feed). `depth_limit` is that of
+    /// [`Frame::parse`].
     pub fn line(line: &'a [u8], depth_limit: usize) -> Self {
         match scan::envelope(line, depth_limit) {
             Some((id, Body::Call { method, params })) if !method.starts_with('$') => {
@@ -149,8 +151,8 @@ impl<'a> Scan<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Parses one line (without its line feed). `depth_limit` counts the levels of objects and arrays,
-    /// including the envelope.
+    /// Parses one line (without its line feed). `depth_limit` counts the levels of objects and
+    /// arrays, including the envelope.
     ///
     /// Never panics and never recurses into the input.
     pub fn parse(line: &'a [u8], depth_limit: usize) -> Frame<'a> {
@@ -185,9 +187,9 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Classifies a line that was too long to be kept, from its beginning. A request whose id is known is
-    /// refused, and a response whose id is known fails the request, so that no caller waits for ever.
-    /// Everything else is malformed.
+    /// Classifies a line that was too long to be kept, from its beginning. A request whose id is
+    /// known is refused, and a response whose id is known fails the request, so that no caller
+    /// waits for ever. Everything else is malformed.
     pub fn parse_head(head: &'a [u8], why: &str) -> Frame<'a> {
         let body = strip(head);
         // The cut may have split a character.
@@ -237,7 +239,8 @@ fn not_json<'a>(line: &'a [u8], body: &[u8]) -> Frame<'a> {
     malformed(line, fault, Some((Id::Null, ErrorObject::parse_error())))
 }
 
-/// Whether a line was meant as a message. "[INFO] started" is a log line, although it begins like a batch.
+/// Whether a line was meant as a message. "[INFO] started" is a log line, although it begins like a
+/// batch.
 fn looks_like_message(body: &[u8]) -> bool {
     let after_bracket = body.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
     body.starts_with(b"{") || after_bracket.is_some_and(|rest| rest.starts_with(b"{"))
@@ -278,7 +281,8 @@ impl<'a> Envelope<'a> {
     fn call(&self, line: &'a [u8], sound: bool, method: &'a RawValue, too_deep: bool) -> Frame<'a> {
         let id = self.id.map(Id::from_raw);
         let name = text_of(method);
-        // CANCEL-14: there are clients whose keep-alive is `{"method":"$/ping"}`, and they do not expect an error for it.
+        // CANCEL-14: there are clients whose keep-alive is `{"method":"$/ping"}`, and they do not
+        // expect an error for it.
         if !sound && id.is_none() && name.as_ref().is_some_and(|name| name.starts_with(RESERVED)) {
             return malformed(line, Fault::NotMessage, None);
         }
@@ -288,7 +292,8 @@ impl<'a> Envelope<'a> {
         };
         let id = id.flatten();
         let params = self.params.filter(|params| params.get() != "null");
-        // RPC-25: positional params are refused, except for extensions, which define their own params.
+        // RPC-25: positional params are refused, except for extensions, which define their own
+        // params.
         let fits = params.is_none_or(|params| params.get().starts_with('{')) || method.starts_with('_');
         let fault = if too_deep {
             Fault::TooDeep
@@ -348,7 +353,8 @@ fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(Cow::Owned)
 }
 
-/// Whether objects and arrays are nested deeper than `limit`. The result means nothing for invalid JSON.
+/// Whether objects and arrays are nested deeper than `limit`. The result means nothing for invalid
+/// JSON.
 fn too_deep(json: &[u8], limit: usize) -> bool {
     if scan::is_shallow(json, limit) {
         return false;

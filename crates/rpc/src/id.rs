@@ -19,8 +19,8 @@ pub enum Id {
 }
 
 impl Id {
-    /// Parses the JSON text of an id. Returns `None` for fractions, booleans, arrays, objects and integers
-    /// beyond 64 bits.
+    /// Parses the JSON text of an id. Returns `None` for fractions, booleans, arrays, objects and
+    /// integers beyond 64 bits.
     // RPC-06
     pub fn from_raw(raw: &RawValue) -> Option<Id> {
         let text = raw.get();

@@ -1,17 +1,18 @@
 //! JSON-RPC 2.0 as a state machine.
 //!
-//! The crate parses and encodes messages ([`Frame`], [`encode`]) and tracks which requests are open in
-//! each direction ([`Machine`]). It does no I/O, has no clock and never waits: bytes go in, events and
-//! bytes come out. `attache-conn` drives it with tokio.
+//! The crate parses and encodes messages ([`Frame`], [`encode`]) and tracks which requests are open
+//! in each direction ([`Machine`]). It does no I/O, has no clock and never waits: bytes go in,
+//! events and bytes come out. `attache-conn` drives it with tokio.
 //!
 //! Three conventions of ACP are built in: the notification `$/cancel_request`, the error codes in
 //! [`code`], and the rule that params are objects except for methods that begin with `_`.
 //!
-//! Reading order: [`Id`] and [`ErrorObject`], `scan.rs` (fast path for envelopes in the usual form),
-//! `frame.rs` (one line becomes one [`Frame`]), `encode.rs`, then `machine.rs`.
+//! Reading order: [`Id`] and [`ErrorObject`], `scan.rs` (fast path for envelopes in the usual
+//! form), `frame.rs` (one line becomes one [`Frame`]), `encode.rs`, then `machine.rs`.
 //!
 //! What never happens here: a panic on any input, recursion on the depth of the input, a copy of
-//! `params` or `result`, a second response to one request, a response to a notification or a response.
+//! `params` or `result`, a second response to one request, a response to a notification or a
+//! response.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

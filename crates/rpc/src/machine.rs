@@ -21,8 +21,8 @@ pub struct Limits {
     pub open_requests: usize,
     /// Whether a line that does not begin like a message gets an error response.
     ///
-    /// Agents send one. Clients do not: they read the standard output of a program, and an error sent to
-    /// that program would not remove the log line from it.
+    /// Agents send one. Clients do not: they read the standard output of a program, and an error
+    /// sent to that program would not remove the log line from it.
     // RPC-09
     pub answer_noise: bool,
 }
@@ -129,8 +129,8 @@ impl std::error::Error for RequestError {}
 
 /// One end of a connection.
 ///
-/// `W` waits for the response to a request of ours. `T` is the token of a request of the peer, created when
-/// the request arrives and returned when the peer cancels it.
+/// `W` waits for the response to a request of ours. `T` is the token of a request of the peer,
+/// created when the request arrives and returned when the peer cancels it.
 ///
 /// Methods append whole lines to `out`.
 // RPC-20: responses are matched by id, and any number of requests may be open in both directions.
@@ -221,7 +221,8 @@ impl<W, T> Machine<W, T> {
         encode::notification(out, method, params)
     }
 
-    /// Processes one line (without its line feed). `token` creates the token of a request to execute.
+    /// Processes one line (without its line feed). `token` creates the token of a request to
+    /// execute.
     pub fn receive<'a>(
         &mut self,
         line: &'a [u8],
@@ -234,8 +235,8 @@ impl<W, T> Machine<W, T> {
         self.accept(Frame::parse(line, self.limits.depth), line, out, token)
     }
 
-    /// Processes a line that was parsed with the same depth limit, so that a driver can parse before it
-    /// locks the machine.
+    /// Processes a line that was parsed with the same depth limit, so that a driver can parse
+    /// before it locks the machine.
     pub fn accept<'a>(
         &mut self,
         frame: Frame<'a>,
@@ -282,8 +283,8 @@ impl<W, T> Machine<W, T> {
         write_error(out, id, error);
     }
 
-    /// Cancels a request of ours. Its response, which still comes, is ignored. Returns the waiter, or `None`
-    /// if the request was not open.
+    /// Cancels a request of ours. Its response, which still comes, is ignored. Returns the waiter,
+    /// or `None` if the request was not open.
     // CANCEL-13: the peer is notified.
     pub fn abandon(&mut self, id: i64, out: &mut Vec<u8>) -> Option<W> {
         let waiter = self.waiting.remove(&id)?;
@@ -299,7 +300,8 @@ impl<W, T> Machine<W, T> {
         waiters.into_iter().map(|(_, waiter)| waiter)
     }
 
-    /// Opens a request. Returns the token, or the reason for a refusal, whose error response is written.
+    /// Opens a request. Returns the token, or the reason for a refusal, whose error response is
+    /// written.
     pub fn open_request(
         &mut self,
         id: &Id,
@@ -341,7 +343,8 @@ impl<W, T> Machine<W, T> {
         T: Clone,
     {
         if method.starts_with(RESERVED) {
-            // CANCEL-14: these names are notifications; as a request each is an unknown method (RPC-12).
+            // CANCEL-14: these names are notifications; as a request each is an unknown method
+            // (RPC-12).
             write_error(out, &id, &ErrorObject::method_not_found(&method));
             return Event::Noise { line, reason: Cow::Borrowed("a reserved method was sent as a request") };
         }
@@ -362,7 +365,8 @@ impl<W, T> Machine<W, T> {
             // CANCEL-14
             return Event::Ignored { reason: "an unknown protocol notification" };
         }
-        // CANCEL-21: only requests of the sender can be cancelled. CANCEL-20, V2-42: other ids are ignored.
+        // CANCEL-21: only requests of the sender can be cancelled. CANCEL-20, V2-42: other ids are
+        // ignored.
         let id = params.and_then(|params| serde_json::from_str::<CancelId>(params.get()).ok());
         match id.and_then(|CancelId(id)| self.open.get(&id?)) {
             Some(token) => Event::CancelRequest { token: token.clone() },

@@ -1,8 +1,8 @@
-//! Fast path for envelopes in the form that nearly every program writes: no whitespace, members in the
-//! usual order, `params` or `result` last.
+//! Fast path for envelopes in the form that nearly every program writes: no whitespace, members in
+//! the usual order, `params` or `result` last.
 //!
-//! A line in any other form yields `None`, and the general parser in `frame.rs` handles it. The two never
-//! disagree about a line.
+//! A line in any other form yields `None`, and the general parser in `frame.rs` handles it. The two
+//! never disagree about a line.
 
 use crate::Id;
 
@@ -68,7 +68,8 @@ fn last_member<'a>(rest: &'a str, name: &str) -> Option<&'a str> {
     rest.strip_prefix(name)?.strip_suffix('}')
 }
 
-/// Whether the number of brackets alone rules out nesting deeper than `limit`. `false` says nothing.
+/// Whether the number of brackets alone rules out nesting deeper than `limit`. `false` says
+/// nothing.
 pub(crate) fn is_shallow(json: &[u8], limit: usize) -> bool {
     // Each level takes two bytes.
     json.len() / 2 <= limit

@@ -1,4 +1,5 @@
-//! A client in twenty lines: starts an agent, sends a prompt, prints the answer and allows each tool call once.
+//! A client in twenty lines: starts an agent, sends a prompt, prints the answer and allows each
+//! tool call once.
 //!
 //! `cargo run --example client -- PROGRAM [ARGS…]`
 

@@ -1,4 +1,5 @@
-//! An extension: a method of one's own, served by an agent and called by a client, both in this process.
+//! An extension: a method of one's own, served by an agent and called by a client, both in this
+//! process.
 
 #![allow(clippy::print_stdout, reason = "a program: it prints")]
 

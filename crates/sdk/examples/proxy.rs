@@ -1,5 +1,5 @@
-//! A proxy that makes an agent answer in French. It runs in the agent's place, starts the agent and edits prompts; everything
-//! else passes unchanged.
+//! A proxy that makes an agent answer in French. It runs in the agent's place, starts the agent and
+//! edits prompts; everything else passes unchanged.
 //!
 //! `cargo run --example proxy -- PROGRAM [ARGS…]`
 

@@ -1,5 +1,5 @@
-//! An agent over TCP, with one client for each connection and a count that all of them share. It prints its address; a
-//! client connects with `Link::tcp(address)`.
+//! An agent over TCP, with one client for each connection and a count that all of them share. It
+//! prints its address; a client connects with `Link::tcp(address)`.
 
 #![allow(clippy::print_stdout, reason = "a program for people: it prints")]
 

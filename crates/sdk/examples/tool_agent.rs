@@ -1,5 +1,6 @@
-//! An agent that uses a tool: it proposes a change to `notes.txt` in the session's directory, shows it as a diff, asks for
-//! permission, and writes the file through the client if it provides files, else directly.
+//! An agent that uses a tool: it proposes a change to `notes.txt` in the session's directory, shows
+//! it as a diff, asks for permission, and writes the file through the client if it provides files,
+//! else directly.
 
 use std::path::PathBuf;
 

@@ -1,10 +1,12 @@
-//! The whole system in one program: it starts itself as an agent in another process and talks to it.
+//! The whole system in one program: it starts itself as an agent in another process and talks to
+//! it.
 //!
 //!     cargo run --example tour
 //!
-//! The agent is scripted and says so: it plans, reads a file through the client, proposes a change as a diff, asks for
-//! permission, writes the file, and runs a command in a terminal of the client. On a terminal the permission is
-//! yours to give; without one, the tour's policy is printed and applied.
+//! The agent is scripted and says so: it plans, reads a file through the client, proposes a change
+//! as a diff, asks for permission, writes the file, and runs a command in a terminal of the client.
+//! On a terminal the permission is yours to give; without one, the tour's policy is printed and
+//! applied.
 
 #![allow(clippy::print_stdout, reason = "a program for people: it prints")]
 

@@ -38,15 +38,17 @@ pub struct BridgeEnd {
 pub enum ClientEnd {
     /// The agent is ended: the client is gone.
     EndAgent,
-    /// The agent is ended when it has answered all requests: the client may still read, as behind a pipe.
+    /// The agent is ended when it has answered all requests: the client may still read, as behind a
+    /// pipe.
     AwaitAnswers,
 }
 
-/// Passes messages between a client and an agent, unchanged and in order, until one of them ends. A child process is ended with its
-/// tree. The [taps](Link::tap) of both links see every message.
+/// Passes messages between a client and an agent, unchanged and in order, until one of them ends. A
+/// child process is ended with its tree. The [taps](Link::tap) of both links see every message.
 ///
-/// Notifications of the client whose method begins with `$/` end here, except `$/cancel_request`: they are about the connection, such as
-/// the keep-alive `$/ping` of some clients, and many agents answer them with an error.
+/// Notifications of the client whose method begins with `$/` end here, except `$/cancel_request`:
+/// they are about the connection, such as the keep-alive `$/ping` of some clients, and many agents
+/// answer them with an error.
 ///
 /// ```
 /// use attache::{ClientEnd, Link, bridge};
@@ -98,7 +100,8 @@ pub async fn bridge(mut client: Link, mut agent: Link, at_end: ClientEnd) -> Bri
                     }
                 }
             }
-            // STDIO-10: the end of its input asks the agent to exit; its last messages may still be wanted.
+            // STDIO-10: the end of its input asks the agent to exit; its last messages may still be
+            // wanted.
             let _ = to_agent.close().await;
             if !is_over {
                 let _ = tokio::time::timeout(LINGER, down).await;
@@ -117,7 +120,8 @@ pub async fn bridge(mut client: Link, mut agent: Link, at_end: ClientEnd) -> Bri
     end
 }
 
-/// The taps of the client's link and of the agent's. A message that comes in by one goes out by the other.
+/// The taps of the client's link and of the agent's. A message that comes in by one goes out by the
+/// other.
 struct Taps([Mutex<Option<Tap>>; 2]);
 
 impl Taps {
@@ -187,7 +191,8 @@ impl Failed {
     }
 }
 
-/// Passes messages in one direction until the end of the input. `seen` returns whether a message is passed.
+/// Passes messages in one direction until the end of the input. `seen` returns whether a message is
+/// passed.
 async fn pass(
     from: &mut FrameReader,
     to: &mut FrameWriter,

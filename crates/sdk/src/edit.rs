@@ -6,8 +6,8 @@ use std::path::Path;
 
 use attache_wire::{v1, v2};
 
-/// A change of one file. Agents report it with both texts, and each version of the protocol is written from them; clients read
-/// it, with the texts that the agent reported.
+/// A change of one file. Agents report it with both texts, and each version of the protocol is
+/// written from them; clients read it, with the texts that the agent reported.
 ///
 /// ```
 /// use attache::{Edit, EditOperation};
@@ -120,8 +120,8 @@ impl Edit {
         self.patch.as_deref()
     }
 
-    /// The patch in git's format: the one that the agent has sent, or one that is computed from both texts. `None` without
-    /// either, and if the texts are equal.
+    /// The patch in git's format: the one that the agent has sent, or one that is computed from
+    /// both texts. `None` without either, and if the texts are equal.
     // V2-33: absolute paths, without the prefixes `a/` and `b/`.
     pub fn to_patch(&self) -> Option<String> {
         if self.patch.is_some() {
@@ -144,8 +144,8 @@ impl Edit {
         Edit { meta: diff.meta.clone(), ..edit }
     }
 
-    /// The diffs of version 1, which has no other operation than to write: a deleted file is empty, and a rename is two
-    /// diffs. `None` if a text is unknown.
+    /// The diffs of version 1, which has no other operation than to write: a deleted file is empty,
+    /// and a rename is two diffs. `None` if a text is unknown.
     pub(crate) fn to_v1(&self) -> Option<Vec<v1::Diff>> {
         let diff = |path: &str, old: Option<&str>, new: &str| {
             v1::Diff::new(path, new).old_text(old.map(str::to_owned)).meta(self.meta.clone())
@@ -161,8 +161,8 @@ impl Edit {
         }
     }
 
-    /// Reads a diff of version 2: one edit for each change, with its part of the patch. A patch holds the whole text of new
-    /// and deleted files only.
+    /// Reads a diff of version 2: one edit for each change, with its part of the patch. A patch
+    /// holds the whole text of new and deleted files only.
     // V2-34: a diff may have no patch.
     #[allow(dead_code, reason = "read by clients")]
     pub(crate) fn from_v2(diff: &v2::Diff) -> Vec<Edit> {

@@ -30,7 +30,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Error {
-    /// The connection ended. The value holds the exit status and the end of stderr of a child process.
+    /// The connection ended. The value holds the exit status and the end of stderr of a child
+    /// process.
     Closed(Closed),
     /// The work was cancelled.
     Cancelled,
@@ -54,7 +55,8 @@ pub enum Error {
         /// The version of this crate.
         ours: ProtocolVersion,
     },
-    /// An argument of the caller cannot be used: a relative path, an unknown mode. Nothing was sent.
+    /// An argument of the caller cannot be used: a relative path, an unknown mode. Nothing was
+    /// sent.
     Invalid(String),
     /// The peer does not support the operation. Nothing was sent.
     Unsupported(&'static str),
@@ -116,7 +118,8 @@ impl Error {
         matches!(self, Error::Refused(error) if error.code == code::AUTH_REQUIRED)
     }
 
-    /// The error as the peer sees it: refusals unchanged, a missing file as -32002, all else as "internal error".
+    /// The error as the peer sees it: refusals unchanged, a missing file as -32002, all else as
+    /// "internal error".
     pub fn to_wire(&self) -> ErrorObject {
         match self {
             Error::Refused(error) => error.clone(),

@@ -6,8 +6,9 @@ use attache_wire::v1::Implementation;
 
 /// Defines requests of an extension with their params and results, without a derive.
 ///
-/// The name of a method starts with an underscore and a domain. Members have the names of the fields; a member of type
-/// `Option` may be absent. For other shapes, implement [`Request`](crate::Request) for types that implement serde's traits.
+/// The name of a method starts with an underscore and a domain. Members have the names of the
+/// fields; a member of type `Option` may be absent. For other shapes, implement
+/// [`Request`](crate::Request) for types that implement serde's traits.
 ///
 /// ```
 /// attache::extension! {
@@ -22,7 +23,8 @@ use attache_wire::v1::Implementation;
 /// # }
 /// ```
 ///
-/// [`examples/extension.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/extension.rs) serves and calls one.
+/// [`examples/extension.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/extension.rs)
+/// serves and calls one.
 #[macro_export]
 macro_rules! extension {
     ($(

@@ -1,4 +1,5 @@
-//! The [Agent Client Protocol](https://agentclientprotocol.com) (ACP) for people who write agents and editors.
+//! The [Agent Client Protocol](https://agentclientprotocol.com) (ACP) for people who write agents
+//! and editors.
 //!
 //! ```toml
 //! [dependencies]
@@ -8,7 +9,8 @@
 //!
 //! # An agent
 //!
-//! An agent answers prompts. It implements [`agent::AgentSession`] and serves one client, here on stdin and stdout:
+//! An agent answers prompts. It implements [`agent::AgentSession`] and serves one client, here on
+//! stdin and stdout:
 //!
 //! ```no_run
 //! use attache::agent::{AgentSession, Turn, serve};
@@ -29,7 +31,8 @@
 //! }
 //! ```
 //!
-//! Read [`agent`] next: tool calls, permissions, files and terminals of the client, stored sessions.
+//! Read [`agent`] next: tool calls, permissions, files and terminals of the client, stored
+//! sessions.
 //!
 //! # A client
 //!
@@ -57,38 +60,44 @@
 //! }
 //! ```
 //!
-//! Read [`client`] next: files and terminals for the agent, forms, stored sessions, user interfaces. The crate `attache-host`
-//! provides files and terminals that are confined to the session's directories, and a permission policy.
+//! Read [`client`] next: files and terminals for the agent, forms, stored sessions, user
+//! interfaces. The crate `attache-host` provides files and terminals that are confined to the
+//! session's directories, and a permission policy.
 //!
 //! # Both
 //!
 //! - A [`proxy`] forwards messages between a client and an agent and edits some of them.
-//! - [`Link`] is the transport: stdio, a child process, TCP, a Unix socket, or a pair in memory for tests. [`Link::tap`] shows
-//!   every line.
-//! - [`model`] has the nouns of conversations: plans, permissions, forms, options. They are the same in both versions of the
-//!   protocol. [`wire`] has the exact messages of each. [`extension!`] defines methods of your own.
-//! - [`Error`] has a variant for each failure that a caller can act on. Handlers that fail are reported through `on_error`
-//!   ([`HandlerError`]) and as [`tracing`](https://docs.rs/tracing) events, with spans for sessions, turns and tool calls.
+//! - [`Link`] is the transport: stdio, a child process, TCP, a Unix socket, or a pair in memory for
+//!   tests. [`Link::tap`] shows every line.
+//! - [`model`] has the nouns of conversations: plans, permissions, forms, options. They are the
+//!   same in both versions of the protocol. [`wire`] has the exact messages of each. [`extension!`]
+//!   defines methods of your own.
+//! - [`Error`] has a variant for each failure that a caller can act on. Handlers that fail are
+//!   reported through `on_error` ([`HandlerError`]) and as [`tracing`](https://docs.rs/tracing)
+//!   events, with spans for sessions, turns and tool calls.
 //!
 //! # Features
 //!
 //! None is on by default.
 //!
-//! - `unstable`: parts that the specification marks as unstable and may change with any release: forks, archives, titles,
-//!   status, model providers, system prompts, several plans, subagents.
-//! - `http`: remote agents and clients over WebSocket and Streamable HTTP. `Client::connect` takes URLs, and `http::server`
-//!   accepts clients.
-//! - `drafts`: parts of older drafts that some agents and clients still use: models, next-edit suggestions. Implies `unstable`.
+//! - `unstable`: parts that the specification marks as unstable and may change with any release:
+//!   forks, archives, titles, status, model providers, system prompts, several plans, subagents.
+//! - `http`: remote agents and clients over WebSocket and Streamable HTTP. `Client::connect` takes
+//!   URLs, and `http::server` accepts clients.
+//! - `drafts`: parts of older drafts that some agents and clients still use: models, next-edit
+//!   suggestions. Implies `unstable`.
 //!
 //! Without a feature its methods are answered "method not found", and its updates are
 //! [`Event::Other`](client::Event::Other).
 //!
 //! # Guarantees
 //!
-//! This crate guarantees what a user cannot break: the order of messages, one answer per request, cancelled turns that end as
-//! cancelled, permissions that are answered, capabilities that are advertised exactly when they are served. The
-//! [rules of the protocol](https://github.com/attache-acp/attache/blob/main/docs/rules.md) say where each is kept and tested,
-//! and [docs/api.md](https://github.com/attache-acp/attache/blob/main/docs/api.md) explains the names.
+//! This crate guarantees what a user cannot break: the order of messages, one answer per request,
+//! cancelled turns that end as cancelled, permissions that are answered, capabilities that are
+//! advertised exactly when they are served. The [rules of the
+//! protocol](https://github.com/attache-acp/attache/blob/main/docs/rules.md) say where each is kept
+//! and tested, and [docs/api.md](https://github.com/attache-acp/attache/blob/main/docs/api.md)
+//! explains the names.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -1,7 +1,8 @@
-//! The nouns of a conversation, which a program uses in both versions of the protocol: content, plans, tool calls, permissions,
-//! forms, modes, options, commands, servers and logins.
+//! The nouns of a conversation, which a program uses in both versions of the protocol: content,
+//! plans, tool calls, permissions, forms, modes, options, commands, servers and logins.
 //!
-//! The SDK writes and reads them in the version of the connection. Messages of one version are in [`wire`](crate::wire).
+//! The SDK writes and reads them in the version of the connection. Messages of one version are in
+//! [`wire`](crate::wire).
 //!
 //! ```
 //! use attache::model::{PermissionOption, PermissionOptionKind, PlanEntry, PlanEntryPriority, PlanEntryStatus, ToolKind};

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 /// The member of `_meta` that holds a status which version 1 does not have.
 const KEY: &str = "attache";
 
-/// Returns the status of an entry, also one that only version 2 has: there an entry can be cancelled. Version 1 shows such an
-/// entry as completed.
+/// Returns the status of an entry, also one that only version 2 has: there an entry can be
+/// cancelled. Version 1 shows such an entry as completed.
 ///
 /// ```
 /// use attache::client::{PlanStatus, plan_status};

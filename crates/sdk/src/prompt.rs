@@ -37,8 +37,8 @@ impl Prompt {
         self.blocks
     }
 
-    /// The id of the message that the prompt has become: in an agent that serves version 2, `None` elsewhere. Replay the message
-    /// with this id.
+    /// The id of the message that the prompt has become: in an agent that serves version 2, `None`
+    /// elsewhere. Replay the message with this id.
     pub fn message_id(&self) -> Option<&MessageId> {
         self.message_id.as_ref()
     }

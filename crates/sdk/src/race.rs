@@ -10,8 +10,8 @@ pub(crate) enum First<A, B> {
     Right(B),
 }
 
-/// Runs both futures until one ends. The left one is polled first, so that a result is never lost to a cancellation that is
-/// ready too. Pass large futures pinned: by value they are moved twice.
+/// Runs both futures until one ends. The left one is polled first, so that a result is never lost
+/// to a cancellation that is ready too. Pass large futures pinned: by value they are moved twice.
 pub(crate) async fn race<A: Future, B: Future>(left: A, right: B) -> First<A::Output, B::Output> {
     let (mut left, mut right) = (pin!(left), pin!(right));
     poll_fn(|cx| {

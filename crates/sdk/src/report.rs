@@ -12,7 +12,8 @@ use crate::task::catch_handler_panic;
 use crate::{Error, SessionId};
 
 /// A handler failed, and the peer sees only `internal error` with an id. Passed to
-/// [`Agent::on_error`](crate::agent::Agent::on_error) and [`Client::on_error`](crate::client::Client::on_error).
+/// [`Agent::on_error`](crate::agent::Agent::on_error) and
+/// [`Client::on_error`](crate::client::Client::on_error).
 ///
 /// `Display` prints one line with the id and the whole chain of causes.
 ///
@@ -80,7 +81,8 @@ impl ErrorReporter {
     /// The response for an error of a handler.
     pub(crate) fn respond(&self, method: &str, session_id: Option<&SessionId>, error: &Error) -> ErrorObject {
         let response = error.to_wire();
-        // When our own peer is gone, handlers fail for that reason and the end is reported elsewhere.
+        // When our own peer is gone, handlers fail for that reason and the end is reported
+        // elsewhere.
         let gone = matches!(error, Error::Closed(_)) && self.peer.is_read_closed();
         if gone || !error.is_hidden() {
             return response;

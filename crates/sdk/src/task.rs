@@ -29,13 +29,14 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// Runs a synchronous handler. A panic in it is reported by the panic hook and ends here, not the connection.
+/// Runs a synchronous handler. A panic in it is reported by the panic hook and ends here, not the
+/// connection.
 pub(crate) fn catch_handler_panic(handler: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(handler));
 }
 
-/// Runs a handler's future and turns a panic into an error, so that the request is still answered. The future is not polled
-/// again, so its broken state is never seen.
+/// Runs a handler's future and turns a panic into an error, so that the request is still answered.
+/// The future is not polled again, so its broken state is never seen.
 pub(crate) async fn catch<F: Future>(future: F) -> Result<F::Output> {
     let mut future = pin!(future);
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {

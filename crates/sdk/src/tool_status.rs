@@ -3,7 +3,8 @@
 use attache_wire::v1::ToolCallStatus;
 use attache_wire::v2::ToolCallStatus as ToolStatus;
 
-/// The status in version 1: a paused call is in progress, a cancelled one has failed. `None` for one that this crate does not know.
+/// The status in version 1: a paused call is in progress, a cancelled one has failed. `None` for
+/// one that this crate does not know.
 pub(crate) fn to_v1(status: &ToolStatus) -> Option<ToolCallStatus> {
     match status {
         ToolStatus::Pending => Some(ToolCallStatus::Pending),

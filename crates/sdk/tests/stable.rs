@@ -1,4 +1,5 @@
-//! The crate without its features: unstable methods and updates are unknown, and everything else works.
+//! The crate without its features: unstable methods and updates are unknown, and everything else
+//! works.
 
 #![cfg(not(feature = "unstable"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -1,4 +1,5 @@
-//! The answers to a question: a letter, a number, arrows and Enter, or a text that says what to do instead.
+//! The answers to a question: a letter, a number, arrows and Enter, or a text that says what to do
+//! instead.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

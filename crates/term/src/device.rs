@@ -25,7 +25,8 @@ pub fn can_move_cursor() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Returns whether unknown sequences are ignored. The Linux console takes the one for keys as "restore the cursor".
+/// Returns whether unknown sequences are ignored. The Linux console takes the one for keys as
+/// "restore the cursor".
 fn ignores_unknown_sequences() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term != "linux")
 }
@@ -75,8 +76,8 @@ impl Raw {
         restore();
     }
 
-    /// Restores the terminal and stops the whole job, as Ctrl-Z does. Returns when the shell continues the
-    /// job, at once if there is no shell.
+    /// Restores the terminal and stops the whole job, as Ctrl-Z does. Returns when the shell
+    /// continues the job, at once if there is no shell.
     #[cfg(unix)]
     pub fn suspend(&self) -> io::Result<()> {
         use rustix::process::{Signal, kill_current_process_group};
@@ -176,8 +177,8 @@ pub fn interrupt() -> io::Result<()> {
     Ok(kill_process(getpid(), Signal::INT)?)
 }
 
-/// Reads a line in the terminal's normal mode; `None` at the end of the input. Cancel-safe: a line that is not complete
-/// stays in the terminal.
+/// Reads a line in the terminal's normal mode; `None` at the end of the input. Cancel-safe: a line
+/// that is not complete stays in the terminal.
 #[cfg(unix)]
 pub async fn read_line() -> Option<String> {
     use std::os::fd::AsRawFd as _;
@@ -217,7 +218,8 @@ pub async fn read_line() -> Option<String> {
     line
 }
 
-/// A reader that can be paused: a thread in a read would take the next key from an editor that has the terminal.
+/// A reader that can be paused: a thread in a read would take the next key from an editor that has
+/// the terminal.
 #[cfg(unix)]
 mod reader {
     use std::collections::VecDeque;
@@ -242,7 +244,8 @@ mod reader {
     }
 
     impl Pause {
-        /// Returns when the reader does not read any more. Events that it still had to deliver go to `early`.
+        /// Returns when the reader does not read any more. Events that it still had to deliver go
+        /// to `early`.
         pub(super) fn begin(
             &mut self,
             events: &mut mpsc::Receiver<Event>,

@@ -14,13 +14,15 @@ use crate::screen::{Frame, Screen};
 /// Rows and columns if the terminal does not report them.
 const SIZE: (usize, usize) = (80, 24);
 
-/// The keys of a command. The thread that reads them is started with the first dialog and paused between dialogs.
+/// The keys of a command. The thread that reads them is started with the first dialog and paused
+/// between dialogs.
 #[derive(Default)]
 pub struct DialogKeys(Option<Keys>);
 
 /// An open dialog. Dropping it erases its lines, restores the terminal and stops reading keys.
 pub struct Dialog<'a> {
-    // In this order: no key may be read in the terminal's normal mode, and the lines are erased before it.
+    // In this order: no key may be read in the terminal's normal mode, and the lines are erased
+    // before it.
     keys: &'a mut Keys,
     screen: Screen<Box<dyn Write>>,
     raw: Raw,

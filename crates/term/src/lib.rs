@@ -6,7 +6,8 @@
 //! - [`editor`] is a line editor: keys in, text and cursor out. It does not touch the terminal.
 //! - [`output`] writes to stdout and stderr, and keeps control characters away from terminals.
 //! - [`screen`] draws frames below the scrollback; [`device`] switches raw mode and reads keys.
-//! - [`picker`] is a list with a search, [`answers`] the answers to a question; [`dialog`] shows them for a command.
+//! - [`picker`] is a list with a search, [`answers`] the answers to a question; [`dialog`] shows
+//!   them for a command.
 //!
 //! Text from outside never reaches a terminal with its control characters.
 

@@ -79,7 +79,8 @@ impl Transcript {
         Some(item)
     }
 
-    /// Drops the first item. If it is a tool call, later updates still reach it, and it becomes a new item when it ends.
+    /// Drops the first item. If it is a tool call, later updates still reach it, and it becomes a
+    /// new item when it ends.
     pub fn retire_front(&mut self) {
         let at = self.first;
         if let Some(item) = self.pop_front().filter(|item| matches!(item.kind, ItemKind::ToolCall(_))) {

@@ -377,7 +377,8 @@ impl Transcript {
         self.items.front()
     }
 
-    /// Returns the first item for the owner to shorten. The owner must not do so if others mirror the model.
+    /// Returns the first item for the owner to shorten. The owner must not do so if others mirror
+    /// the model.
     pub fn front_mut(&mut self) -> Option<&mut Item> {
         self.items.front_mut()
     }

@@ -1,4 +1,5 @@
-//! Updates that the specification marks as unstable: several plans, subagents, and messages between sessions.
+//! Updates that the specification marks as unstable: several plans, subagents, and messages between
+//! sessions.
 
 use attache_wire::Patch;
 use attache_wire::v1::{

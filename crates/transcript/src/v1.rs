@@ -195,10 +195,10 @@ impl Transcript {
         }
     }
 
-    /// Returns the change that an update of a tool call makes. An update of an unknown call creates one, as in version 2,
-    /// even without a title.
-    // TOOL-21 lets clients ignore an update of an unknown call without a title; an owner that wants to do so looks for
-    // the call first.
+    /// Returns the change that an update of a tool call makes. An update of an unknown call creates
+    /// one, as in version 2, even without a title.
+    // TOOL-21 lets clients ignore an update of an unknown call without a title; an owner that wants
+    // to do so looks for the call first.
     fn tool_update(&self, session: Option<SessionId>, update: ToolCallUpdate) -> Change {
         match self.call_at(session.as_ref(), &update.tool_call_id) {
             Some(at) if at < self.start() && update.status.is_some_and(is_final) => {
@@ -234,7 +234,8 @@ impl Transcript {
     }
 }
 
-/// Appends `next` to `last` if both are chunks of plain text of one message. Folding the result gives the same model.
+/// Appends `next` to `last` if both are chunks of plain text of one message. Folding the result
+/// gives the same model.
 pub fn join_chunks(last: &mut SessionUpdate, next: &SessionUpdate) -> bool {
     use SessionUpdate::{AgentMessageChunk, AgentThoughtChunk, UserMessageChunk};
     let ((AgentMessageChunk(last), AgentMessageChunk(next))

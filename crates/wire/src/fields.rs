@@ -6,10 +6,12 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// Maximum number of members of an object whose names are free: all of them are kept and compared with each other.
+/// Maximum number of members of an object whose names are free: all of them are kept and compared
+/// with each other.
 pub(crate) const MAX_MEMBERS: usize = 1_024;
 
-/// Named values in the order in which they were written. The order is kept because a form shows its fields in it.
+/// Named values in the order in which they were written. The order is kept because a form shows its
+/// fields in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fields<V>(Vec<(String, V)>);
 

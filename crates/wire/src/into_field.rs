@@ -7,9 +7,9 @@ use crate::{Fields, Json, Patch};
 
 /// A value that sets a field of type `T`.
 ///
-/// [`Into`] alone cannot turn `&str` into `Option<String>`, so the setters of messages use this trait. For a field
-/// of type `Option<T>` they take a `T`, an `Option<T>`, for text a `&str`, and for lists a `Vec` or an array whose
-/// elements convert.
+/// [`Into`] alone cannot turn `&str` into `Option<String>`, so the setters of messages use this
+/// trait. For a field of type `Option<T>` they take a `T`, an `Option<T>`, for text a `&str`, and
+/// for lists a `Vec` or an array whose elements convert.
 ///
 /// ```
 /// use attache_wire::v1::{ElicitationSchema, StringPropertySchema};

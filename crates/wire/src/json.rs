@@ -87,7 +87,8 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// `_meta`: custom metadata that extensions attach to any object. It is passed on and never interpreted.
+/// `_meta`: custom metadata that extensions attach to any object. It is passed on and never
+/// interpreted.
 #[derive(Clone, PartialEq)]
 pub struct Meta(Json);
 
@@ -135,7 +136,8 @@ impl<'de> Deserialize<'de> for Meta {
     }
 }
 
-/// A member with three states: absent leaves the value as it is, `null` clears it, anything else replaces it.
+/// A member with three states: absent leaves the value as it is, `null` clears it, anything else
+/// replaces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[allow(clippy::exhaustive_enums, reason = "a member has no fourth state")]
 pub enum Patch<T> {
@@ -165,8 +167,9 @@ impl<T> Patch<T> {
 }
 
 impl Patch<Meta> {
-    /// Applies the patch of an update to stored metadata, key by key: a key that is `null` is removed, any other
-    /// replaces the stored key whole, and keys that are not named stay. Version 2 patches metadata in this way.
+    /// Applies the patch of an update to stored metadata, key by key: a key that is `null` is
+    /// removed, any other replaces the stored key whole, and keys that are not named stay. Version
+    /// 2 patches metadata in this way.
     // V2-18
     pub fn apply_by_key(self, stored: &mut Option<Meta>) {
         let patch = match self {

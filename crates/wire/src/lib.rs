@@ -1,12 +1,13 @@
 //! The messages of the Agent Client Protocol as Rust types.
 //!
-//! The crate contains types only: no sessions, no order, no I/O. Reading is tolerant where the protocol asks for it and
-//! strict where a wrong guess would start a process or lose data. Written messages are minimal and always valid.
+//! The crate contains types only: no sessions, no order, no I/O. Reading is tolerant where the
+//! protocol asks for it and strict where a wrong guess would start a process or lose data. Written
+//! messages are minimal and always valid.
 //!
 //! - [`v1`]: protocol version 1, in files by topic.
 //! - [`v2`]: protocol version 2, in files of the same topics. A draft: any release may change it.
-//! - `both/`: tables that the versions share although the types of some members differ. Each version compiles them as
-//!   modules of its own.
+//! - `both/`: tables that the versions share although the types of some members differ. Each
+//!   version compiles them as modules of its own.
 //! - [`Json`], [`Meta`], [`Patch`]: free JSON, metadata, and members with three states.
 //! - [`Unknown`]: a variant of a union that is not in the list, kept unchanged for relays.
 //! - [`Request`], [`Notification`]: the methods of the types.
@@ -14,10 +15,12 @@
 //!
 //! # Features
 //!
-//! - `unstable`: types and fields that the specification marks as unstable. They may change with any release.
+//! - `unstable`: types and fields that the specification marks as unstable. They may change with
+//!   any release.
 //! - `drafts`: types and fields that only earlier drafts had; implies `unstable`.
 //!
-//! Without a feature, its fields are ignored like unknown ones, and variants of its kinds are read as unknown ones.
+//! Without a feature, its fields are ignored like unknown ones, and variants of its kinds are read
+//! as unknown ones.
 //!
 //! Reading order: a topic such as `v1/content.rs`, then `shape/`.
 
@@ -52,7 +55,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// The params of a request, with the method they travel under and the result they are answered with.
+/// The params of a request, with the method they travel under and the result they are answered
+/// with.
 pub trait Request: Serialize + DeserializeOwned + Send + 'static {
     /// The method's name.
     const METHOD: &'static str;

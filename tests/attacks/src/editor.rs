@@ -1,4 +1,5 @@
-//! An editor that drives `attache agent`: a client that provides nothing and answers every question in one way.
+//! An editor that drives `attache agent`: a client that provides nothing and answers every question
+//! in one way.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Stdio};

@@ -1,10 +1,12 @@
 //! Attacks on the real program: hostile repositories, models, agents, servers and users.
 //!
-//! Each attack tries one thing that must not happen and looks for its trace: a file, a secret in an output or a request, a process,
-//! a decision in the audit log, memory. Controls show that each kind of trace is found where the act is allowed.
+//! Each attack tries one thing that must not happen and looks for its trace: a file, a secret in an
+//! output or a request, a process, a decision in the audit log, memory. Controls show that each
+//! kind of trace is found where the act is allowed.
 //!
-//! Reading order: `report.rs`, `world.rs`, then a class in `classes/`. The peers that attack are `model.rs`, `peer.rs`, `mcp.rs`,
-//! `web.rs` and `probe.rs`; `editor.rs` and `terminal.rs` are the users.
+//! Reading order: `report.rs`, `world.rs`, then a class in `classes/`. The peers that attack are
+//! `model.rs`, `peer.rs`, `mcp.rs`, `web.rs` and `probe.rs`; `editor.rs` and `terminal.rs` are the
+//! users.
 
 #![allow(
     clippy::unwrap_used,

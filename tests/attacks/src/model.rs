@@ -74,8 +74,8 @@ impl Model {
             .map_or_else(|| message[0]["text"].as_str().unwrap_or_default().to_owned(), str::to_owned)
     }
 
-    /// The results of the first call of each step, as the model got them. The last request has all of them, unless the agent
-    /// shortened the conversation.
+    /// The results of the first call of each step, as the model got them. The last request has all
+    /// of them, unless the agent shortened the conversation.
     pub(crate) fn results(&self) -> Results {
         let mut results = HashMap::new();
         let steps = self.server.requests().len();

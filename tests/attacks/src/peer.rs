@@ -1,7 +1,8 @@
-//! A hostile agent: `attacks agent SCRIPT` speaks ACP on its standard streams and plays a script for every prompt.
+//! A hostile agent: `attacks agent SCRIPT` speaks ACP on its standard streams and plays a script
+//! for every prompt.
 //!
-//! A script is a JSON object: `log`, the file for everything that it receives and notices, `initialize` and `new`, members to add to
-//! those answers, and `steps`. A step is one of
+//! A script is a JSON object: `log`, the file for everything that it receives and notices,
+//! `initialize` and `new`, members to add to those answers, and `steps`. A step is one of
 //!
 //! | step | meaning |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! System calls that commands of a model try: `attacks probe WHAT ARGUMENTS…`. Prints `probe: done` if they succeed.
+//! System calls that commands of a model try: `attacks probe WHAT ARGUMENTS…`. Prints `probe: done`
+//! if they succeed.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};

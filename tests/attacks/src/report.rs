@@ -53,8 +53,8 @@ impl Group {
         self
     }
 
-    /// Whether one of the filters selects it. A filter can also select single attacks, whose names are known only after the group ran;
-    /// such a filter is `GROUP/PART`.
+    /// Whether one of the filters selects it. A filter can also select single attacks, whose names
+    /// are known only after the group ran; such a filter is `GROUP/PART`.
     pub(crate) fn is_wanted(&self, only: &[String]) -> bool {
         let fits = |filter: &String| {
             let group = filter.split_once('/').map_or(filter.as_str(), |(group, _)| group);
@@ -88,7 +88,8 @@ enum Outcome {
         reproduction: String,
     },
     ControlFired,
-    /// The trace was not found although the act was allowed, so the checks of this kind show nothing.
+    /// The trace was not found although the act was allowed, so the checks of this kind show
+    /// nothing.
     ControlSilent(String),
     Skipped(String),
     /// The group did not run to its end.
@@ -101,7 +102,8 @@ impl Report {
         Report { class: group.class, group: group.name, parts: parts.collect(), results: Vec::new() }
     }
 
-    /// Records an attack. `happened` is what must not have happened, if it did; `reproduction` says how to repeat it.
+    /// Records an attack. `happened` is what must not have happened, if it did; `reproduction` says
+    /// how to repeat it.
     pub(crate) fn attack(
         &mut self,
         name: impl Into<String>,
@@ -126,7 +128,8 @@ impl Report {
         }
     }
 
-    /// Records a control: `fired` says whether the trace was found where the act was allowed, `seen` what was there instead.
+    /// Records a control: `fired` says whether the trace was found where the act was allowed,
+    /// `seen` what was there instead.
     pub(crate) fn control(&mut self, name: impl Into<String>, fired: bool, seen: impl Into<String>) {
         let result = if fired { Outcome::ControlFired } else { Outcome::ControlSilent(seen.into()) };
         self.add(name.into(), result);
@@ -166,7 +169,8 @@ impl Report {
         print!("{text}");
     }
 
-    /// Prints the counts, and every attack that succeeded. Returns whether all held and all controls fired.
+    /// Prints the counts, and every attack that succeeded. Returns whether all held and all
+    /// controls fired.
     pub(crate) fn print(&self, root: &Path) -> bool {
         let mut classes: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
         let (mut controls, mut skipped, mut failed) = (0, 0, 0);

@@ -62,7 +62,8 @@ impl Terminal {
         Terminal { pty, pieces, seen: Vec::new(), at: 0, ended: false, pid }
     }
 
-    /// Reads until a text appears after what was looked for before. Returns whether it did before the program ended.
+    /// Reads until a text appears after what was looked for before. Returns whether it did before
+    /// the program ended.
     pub(crate) fn sees(&mut self, text: &str) -> bool {
         let start = Instant::now();
         loop {
@@ -112,8 +113,8 @@ impl Terminal {
         }
     }
 
-    /// Reads to the end of the program and gives everything that the terminal got. Questions get these answers, the last one again
-    /// and again.
+    /// Reads to the end of the program and gives everything that the terminal got. Questions get
+    /// these answers, the last one again and again.
     pub(crate) fn finish(mut self, answers: &[&str]) -> Finished {
         let start = Instant::now();
         let mut answers = answers.iter().peekable();

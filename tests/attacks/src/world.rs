@@ -346,7 +346,8 @@ pub(crate) fn finish(command: &mut Command, input: Option<&str>, patience: Durat
     Run { code, hung, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap(), memory }
 }
 
-/// Waits for the end of a process and gives its exit code, whether it hung, and the most memory that it had.
+/// Waits for the end of a process and gives its exit code, whether it hung, and the most memory
+/// that it had.
 pub(crate) fn watch(child: &mut Child, patience: Duration) -> (Option<i32>, bool, u64) {
     let start = Instant::now();
     let mut memory = 0;

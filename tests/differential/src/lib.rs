@@ -1,4 +1,5 @@
-//! Attaché's wire types against the crate `agent-client-protocol-schema`, over random values made from its JSON Schema.
+//! Attaché's wire types against the crate `agent-client-protocol-schema`, over random values made
+//! from its JSON Schema.
 //!
 //! - [`schema`]: the schema as a generator and as a validator.
 //! - [`official`]: the crate's types by name.

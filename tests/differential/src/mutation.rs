@@ -57,8 +57,8 @@ pub fn mutate(value: &Value, rng: &mut Rng) -> Option<Mutation> {
     Some(Mutation { pointer, before, after, value: changed })
 }
 
-/// Changes every member of an object of a type in every way: removed, `null`, each wrong value, and, in a list, each wrong
-/// entry before a good one.
+/// Changes every member of an object of a type in every way: removed, `null`, each wrong value,
+/// and, in a list, each wrong entry before a good one.
 pub fn every_change(catalogue: &Catalogue, name: &str, object: &Map<String, Value>) -> Vec<Mutation> {
     let mut members = Members::default();
     catalogue.members(catalogue.named(name), object, &mut members);

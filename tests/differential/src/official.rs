@@ -46,8 +46,8 @@ macro_rules! readers_of_v2 {
     };
 }
 
-/// Every type of version 1 that the official schema names and the crate exports. The crate exports no types for
-/// proxies.
+/// Every type of version 1 that the official schema names and the crate exports. The crate exports
+/// no types for proxies.
 pub const V1: &[(&str, Reader)] = attache_wire::for_each_v1_type!(readers_of_v1);
 
 /// Every type of version 2.

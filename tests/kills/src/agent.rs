@@ -1,4 +1,5 @@
-//! An agent that writes down each prompt before it acts on it. The text of a prompt says what the turn has.
+//! An agent that writes down each prompt before it acts on it. The text of a prompt says what the
+//! turn has.
 
 use std::io::{BufRead as _, Write as _};
 use std::path::Path;

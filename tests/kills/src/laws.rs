@@ -37,7 +37,8 @@ pub(crate) struct Counts {
     pub(crate) messages: u64,
 }
 
-/// Everything that a client saw, over all its lives and connections, is the journal up to its position.
+/// Everything that a client saw, over all its lives and connections, is the journal up to its
+/// position.
 fn saw_a_prefix(journal: &View, client: &View, number: usize) -> Result<(), String> {
     for (name, seen) in &client.sessions {
         let all = journal.sessions.get(name).ok_or_else(|| format!("the session {name} is gone"))?;
@@ -84,8 +85,8 @@ fn in_order(journal: &View) -> BTreeMap<&str, Vec<u64>> {
     chunks
 }
 
-/// A prompt has a response. What its turn said is there from its first chunk on without a hole, and to the last one if it
-/// came to its end.
+/// A prompt has a response. What its turn said is there from its first chunk on without a hole, and
+/// to the last one if it came to its end.
 fn turn_is_whole(
     id: &str,
     prompt: &SentPrompt,

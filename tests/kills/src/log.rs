@@ -1,4 +1,5 @@
-//! Logs that survive the processes that write them: one line of JSON per event, each written at once.
+//! Logs that survive the processes that write them: one line of JSON per event, each written at
+//! once.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;

@@ -1,12 +1,14 @@
-//! Kills the hub, its agents and its clients at random moments, and checks what must hold nevertheless.
+//! Kills the hub, its agents and its clients at random moments, and checks what must hold
+//! nevertheless.
 //!
 //! ```text
 //! campaign --starts and kills--> attache hub --starts--> kills agent (writes down what it got)
 //!          --starts and kills--> kills client (writes down what it saw, comes back where it was)
 //! ```
 //!
-//! A campaign plays worlds: one hub with a SQLite journal, two sessions, three clients on both of them. After some kills the clients
-//! finish what they have begun, and `laws.rs` compares their logs, the logs of the agents and the journal.
+//! A campaign plays worlds: one hub with a SQLite journal, two sessions, three clients on both of
+//! them. After some kills the clients finish what they have begun, and `laws.rs` compares their
+//! logs, the logs of the agents and the journal.
 //!
 //! Reading order: `campaign.rs`, `world.rs`, `client.rs`, `view.rs`, `agent.rs`, `laws.rs`.
 

@@ -106,7 +106,8 @@ impl World {
         Ok((done, counts))
     }
 
-    /// Waits for the next kill: often until the clients have got on by some bytes, else for a moment.
+    /// Waits for the next kill: often until the clients have got on by some bytes, else for a
+    /// moment.
     fn wait_for_moment(&mut self) -> Result<(), String> {
         if self.random.percent(75) {
             let goal = self.progress() + self.random.below(6_000);

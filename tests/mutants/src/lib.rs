@@ -11,7 +11,8 @@
 //!
 //! - [`agent`](fn@agent): the prompt's text selects what it does in a turn, see `agent/intent.rs`.
 //! - [`server::proxy`]: stands before a conformant server and breaks its transport.
-//! - [`client`](fn@client): its action selects what it does, see `client/actions.rs`; it serves the agent meanwhile.
+//! - [`client`](fn@client): its action selects what it does, see `client/actions.rs`; it serves the
+//!   agent meanwhile.
 
 pub mod agent;
 pub mod client;

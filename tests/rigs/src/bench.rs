@@ -1,8 +1,9 @@
 //! `cargo xtask bench`: ours beside the other SDKs and beside no SDK at all, in one run.
 //!
-//! Everything measured lives in `bench/`, a workspace of its own. Here is what surrounds a measurement: which
-//! scenarios there are and what they must reach (`scenarios`), how the peers are built (`peers`), how one of
-//! them is run (`measure`), what a build costs (`build_cost`) and the table at the end (`report`).
+//! Everything measured lives in `bench/`, a workspace of its own. Here is what surrounds a
+//! measurement: which scenarios there are and what they must reach (`scenarios`), how the peers are
+//! built (`peers`), how one of them is run (`measure`), what a build costs (`build_cost`) and the
+//! table at the end (`report`).
 
 mod build_cost;
 mod measure;

@@ -1,12 +1,16 @@
-//! `cargo xtask interop`: our agent and client against the official SDKs, and our clients against real agents.
+//! `cargo xtask interop`: our agent and client against the official SDKs, and our clients against
+//! real agents.
 //!
-//! The peers are in `tests/interop`: one agent and one client for each official SDK, and `scenarios.json`, which says
-//! what every client must observe with every agent. A client prints observations; this chore compares them, reads
-//! the messages that went over the wire between the two, and counts the processes that are left at the end.
+//! The peers are in `tests/interop`: one agent and one client for each official SDK, and
+//! `scenarios.json`, which says what every client must observe with every agent. A client prints
+//! observations; this chore compares them, reads the messages that went over the wire between the
+//! two, and counts the processes that are left at the end.
 //!
-//! Read on in `install` (where the SDKs come from), `pair` (one client, one agent), `wire` (what must hold of any
-//! exchange), `version_2` (version 2), `mcp` (our MCP server), `remote` (our server), `matrix` (all clients with all servers), `shipped` (the example programs that the SDKs carry
-//! themselves), `coder` (our coding agent with clients of others) and `real` (agents that people use).
+//! Read on in `install` (where the SDKs come from), `pair` (one client, one agent), `wire` (what
+//! must hold of any exchange), `version_2` (version 2), `mcp` (our MCP server), `remote` (our
+//! server), `matrix` (all clients with all servers), `shipped` (the example programs that the SDKs
+//! carry themselves), `coder` (our coding agent with clients of others) and `real` (agents that
+//! people use).
 
 mod coder;
 mod conform;

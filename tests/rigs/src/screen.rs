@@ -40,7 +40,8 @@ impl Screen {
         let parser = Mutex::new(vt100::Parser::new(rows, columns, 0));
         let (pty, state) = (Arc::new(pty), Arc::new(State { parser, changed: Condvar::new() }));
         let (reader, shown) = (pty.clone(), state.clone());
-        // The thread ends when both ends of the terminal are closed, at the latest with this process.
+        // The thread ends when both ends of the terminal are closed, at the latest with this
+        // process.
         std::thread::spawn(move || {
             let mut bytes = [0; 1 << 16];
             while let Ok(count @ 1..) = (&*reader).read(&mut bytes) {
@@ -61,7 +62,8 @@ impl Screen {
         (&*self.pty).write_all(keys.as_bytes()).map_err(|error| format!("the terminal: {error}"))
     }
 
-    /// Waits until the screen is as `seen` wants, and returns the time since the start of the program.
+    /// Waits until the screen is as `seen` wants, and returns the time since the start of the
+    /// program.
     pub fn wait(
         &self,
         what: &str,

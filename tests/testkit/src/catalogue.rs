@@ -1,10 +1,11 @@
-//! The types of both versions as data: one line of `data/types.jsonl` (version 1) or `data/types.v2.jsonl` per type.
+//! The types of both versions as data: one line of `data/types.jsonl` (version 1) or
+//! `data/types.v2.jsonl` per type.
 //!
-//! A line holds `type`, `kind` and, by kind, `fields`, `tag` with `variants`, or `values`. A field says whether it is
-//! required and what a `null`, a malformed value or a malformed list entry does to it. `other` lists the members that
-//! an unknown variant must have. `old` marks members that only
-//! earlier drafts had, `drop` those of them that are read and forgotten. `stability` is `unstable` or `draft`; a type
-//! without it is stable.
+//! A line holds `type`, `kind` and, by kind, `fields`, `tag` with `variants`, or `values`. A field
+//! says whether it is required and what a `null`, a malformed value or a malformed list entry does
+//! to it. `other` lists the members that an unknown variant must have. `old` marks members that
+//! only earlier drafts had, `drop` those of them that are read and forgotten. `stability` is
+//! `unstable` or `draft`; a type without it is stable.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -268,7 +269,8 @@ fn listed(fields: &Value) -> Vec<Field> {
     let field = |field: &Value| {
         let required = field["req"] == true;
         let ty = ty(&text(&field["ty"]));
-        // An unspecified required member must have its type; lists for display may be read leniently.
+        // An unspecified required member must have its type; lists for display may be read
+        // leniently.
         let settled = |key: &str| match handling(&field[key]) {
             Handling::Free if required && !matches!(ty, Type::List(_)) => Handling::Refused,
             handling => handling,

@@ -1,7 +1,8 @@
 //! Two JSON values of one type are the same if their normal forms are equal.
 //!
-//! The normal form leaves out what says nothing: members that are `null` where that means absent, members that equal
-//! the default which absence means, and members that the type does not know (they are dropped by every reader).
+//! The normal form leaves out what says nothing: members that are `null` where that means absent,
+//! members that equal the default which absence means, and members that the type does not know
+//! (they are dropped by every reader).
 
 use serde_json::{Map, Value};
 
@@ -102,7 +103,8 @@ impl Catalogue {
     pub fn members<'a>(&'a self, shape: &'a Shape, map: &Map<String, Value>, found: &mut Members<'a>) {
         found.fields.extend(&shape.fields);
         found.open |= shape.open;
-        // The outermost type that has a `_meta` owns it: the variant's members stand in the same object.
+        // The outermost type that has a `_meta` owns it: the variant's members stand in the same
+        // object.
         if found.meta.is_none_or(|rule| rule == MetaRule::None) || shape.meta == MetaRule::Patch {
             found.meta = Some(shape.meta);
         }
@@ -114,7 +116,8 @@ impl Catalogue {
                 };
                 match variant {
                     Some(variant) => self.variant_members(tag, variant, map, found),
-                    // Of an unknown variant everything is kept that is not a member of all variants.
+                    // Of an unknown variant everything is kept that is not a member of all
+                    // variants.
                     None => found.open = true,
                 }
             }

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A value in the environment of a process, which all its descendants inherit; or one of its arguments, for those that
-/// clean their environment.
+/// A value in the environment of a process, which all its descendants inherit; or one of its
+/// arguments, for those that clean their environment.
 #[derive(Debug)]
 pub struct Mark(String);
 
@@ -32,8 +32,9 @@ impl Mark {
         format!("{}={}", Self::NAME, self.0)
     }
 
-    /// This test binary with other arguments, as a marked process that has not been started. The test writes its stdin and reads its
-    /// stderr, since the test harness has words of its own on stdout.
+    /// This test binary with other arguments, as a marked process that has not been started. The
+    /// test writes its stdin and reads its stderr, since the test harness has words of its own on
+    /// stdout.
     pub fn helper(&self, args: &[&str]) -> Command {
         let mut helper = Command::new(std::env::current_exe().expect("the path of this binary"));
         helper.args(args).env(Self::NAME, &self.0);
@@ -41,8 +42,8 @@ impl Mark {
         helper
     }
 
-    /// The living processes that carry the mark. A zombie has no environment, so it is not among them, and neither is for a moment a
-    /// process that is just becoming another program.
+    /// The living processes that carry the mark. A zombie has no environment, so it is not among
+    /// them, and neither is for a moment a process that is just becoming another program.
     pub fn alive(&self) -> Vec<u32> {
         let wanted = self.argument();
         let carries = |pid: &u32| {

@@ -23,7 +23,8 @@ pub fn read_and_write<T: Serialize + DeserializeOwned>(text: &str) -> Result<Str
 /// The types of one protocol version.
 #[derive(Debug, Clone, Copy)]
 pub struct Version {
-    /// Every type in groups: `stable`, `unstable`, `proxy` (unstable, too) and, in version 1, `drafts`.
+    /// Every type in groups: `stable`, `unstable`, `proxy` (unstable, too) and, in version 1,
+    /// `drafts`.
     pub groups: &'static [(&'static str, &'static [(&'static str, Reader)])],
     /// Types that only occur inside of a union and share its object.
     pub inner: &'static [&'static str],

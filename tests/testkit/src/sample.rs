@@ -139,7 +139,8 @@ impl Maker<'_> {
                     && rng.one_in(8)
                 {
                     map.insert(tag.clone(), json!("_vendor"));
-                    // An elicitation of an unknown mode still needs its scope; elsewhere it is one more member.
+                    // An elicitation of an unknown mode still needs its scope; elsewhere it is one
+                    // more member.
                     map.insert("sessionId".to_owned(), json!("s"));
                     map.insert("payload".to_owned(), json!({ "deep": [null, 1, { "x": "\u{2028}" }] }));
                     self.fields(other, &mut map);

@@ -36,7 +36,8 @@ impl Exports {
         exports
     }
 
-    /// Returns types of other inner crates that occur in the API of a library and are not among the exports.
+    /// Returns types of other inner crates that occur in the API of a library and are not among the
+    /// exports.
     pub(super) fn missing(&self, krate: &Value) -> Vec<String> {
         let own = item(krate, &id(&krate["root"]))["name"].as_str().unwrap_or_default();
         let items = krate["index"].as_object().into_iter().flatten();
@@ -280,7 +281,8 @@ mod tests {
             },
         });
         assert_eq!(Exports::of(&krate).missing(&krate), ["attache_conn::peer::Peer"]);
-        // A crate that is exported whole may use its own types, and those that are exported beside it.
+        // A crate that is exported whole may use its own types, and those that are exported beside
+        // it.
         let whole = json!({
             "root": 0,
             "index": {"0": {"name": "attache_wire", "inner": {"module": {}}}, "1": used(1), "2": used(2), "3": used(3)},

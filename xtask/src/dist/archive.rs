@@ -5,7 +5,8 @@ use std::io::Write as _;
 use flate2::write::{DeflateEncoder, GzEncoder};
 use flate2::{Compression, Crc};
 
-/// The time of every file, so that two builds of one version are equal: 1980-01-01, the oldest that zip can say.
+/// The time of every file, so that two builds of one version are equal: 1980-01-01, the oldest that
+/// zip can say.
 const TIME: u64 = 315_532_800;
 
 /// A file of a package.
@@ -31,7 +32,8 @@ impl Entry {
     }
 }
 
-/// Writes a gzipped tar archive. With `directories`, every parent directory has an entry of its own, as dpkg wants.
+/// Writes a gzipped tar archive. With `directories`, every parent directory has an entry of its
+/// own, as dpkg wants.
 pub(super) fn tar_gz(entries: &[Entry], directories: bool) -> Result<Vec<u8>, String> {
     gzip(&tar(entries, directories)?)
 }

@@ -235,7 +235,8 @@ fn container(packages: &Packages, place: &ScratchDir) -> Result<String, String> 
     demo.map(|()| format!("built with {engine}, demo runs"))
 }
 
-/// Installs from a registry with our entry, whose archive is the file beside it, and starts the agent.
+/// Installs from a registry with our entry, whose archive is the file beside it, and starts the
+/// agent.
 fn registry(packages: &Packages, place: &ScratchDir) -> Result<String, String> {
     let mut entry: Value =
         serde_json::from_str(&read(&packages.registry)?).map_err(|error| error.to_string())?;

@@ -11,7 +11,8 @@ use super::output;
 use super::target::Target;
 use crate::repo;
 
-/// Names, versions and licence texts of the crates of others. A text that several crates share is printed once.
+/// Names, versions and licence texts of the crates of others. A text that several crates share is
+/// printed once.
 pub(super) fn of_crates(target: &Target) -> Result<String, String> {
     let mut cargo = Command::new("cargo");
     cargo.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &target.triple]);

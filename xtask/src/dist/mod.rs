@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: the program as people install it.
 //!
-//! One build becomes an archive, a Debian package, an npm package, a wheel, a container and an entry of
-//! the ACP registry, with checksums. The same binary gives the same bytes. `--check` installs each file
-//! in a clean place and runs `attache demo` from there.
+//! One build becomes an archive, a Debian package, an npm package, a wheel, a container and an
+//! entry of the ACP registry, with checksums. The same binary gives the same bytes. `--check`
+//! installs each file in a clean place and runs `attache demo` from there.
 
 mod archive;
 mod check;

@@ -10,7 +10,8 @@ pub(super) const NAME: &str = "@attache-acp/attache";
 
 const LAUNCHER: &str = include_str!("launcher.js");
 
-/// The systems that a release has packages for. The launcher names all of them, and npm installs the one that fits.
+/// The systems that a release has packages for. The launcher names all of them, and npm installs
+/// the one that fits.
 const SYSTEMS: [(&str, &str); 4] =
     [("darwin", "arm64"), ("darwin", "x64"), ("linux", "arm64"), ("linux", "x64")];
 

@@ -9,7 +9,8 @@ pub(super) struct Target {
     pub(super) triple: String,
     /// Whether it was named on the command line.
     pub(super) chosen: bool,
-    /// The newest version of glibc that the program asks for, as in `2.34`; `None` if it needs none.
+    /// The newest version of glibc that the program asks for, as in `2.34`; `None` if it needs
+    /// none.
     glibc: Option<(u32, u32)>,
 }
 

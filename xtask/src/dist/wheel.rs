@@ -9,7 +9,8 @@ use super::{AUTHORS, Contents, LICENCE, REPOSITORY, SUMMARY, VERSION};
 /// The name of the project on PyPI.
 pub(super) const NAME: &str = "attache-acp";
 
-/// `uvx attache-acp` looks for a command of that name; it becomes the program, which is installed beside it.
+/// `uvx attache-acp` looks for a command of that name; it becomes the program, which is installed
+/// beside it.
 const MODULE: &str = r#""""Starts the program attache."""
 
 import os

@@ -204,7 +204,8 @@ fn without_tests(tokens: Vec<Token>) -> Vec<Token> {
     kept
 }
 
-/// Where the block of a module begins whose attribute, the first token, names `test`: `#[cfg(all(test, …))] mod name {`.
+/// Where the block of a module begins whose attribute, the first token, names `test`:
+/// `#[cfg(all(test, …))] mod name {`.
 fn test_block(tokens: &[Token]) -> Option<usize> {
     let words: Vec<&str> = tokens.iter().take(10).map(|(_, token)| token.as_str()).collect();
     let module = words.iter().position(|word| *word == "mod")?;
@@ -228,7 +229,8 @@ fn after_block(tokens: &[Token]) -> &[Token] {
     &[]
 }
 
-/// Names, `::`, braces, commas and semicolons, each with its line; comments and strings are left out.
+/// Names, `::`, braces, commas and semicolons, each with its line; comments and strings are left
+/// out.
 fn tokens(text: &str) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut chars = text.chars().peekable();

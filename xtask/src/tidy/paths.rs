@@ -1,7 +1,7 @@
 //! Paths that documents name.
 //!
-//! A document that sends its reader to a file that was moved is worse than none. A path counts when it
-//! stands alone between backticks, has a `/`, and ends with `.rs`, `.md`, `.toml` or `/`.
+//! A document that sends its reader to a file that was moved is worse than none. A path counts when
+//! it stands alone between backticks, has a `/`, and ends with `.rs`, `.md`, `.toml` or `/`.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Rule ids in documentation. A reader of docs.rs has no list of rules: an id is a link to docs/rules.md there, or
-//! belongs in a `//` comment.
+//! Rule ids in documentation. A reader of docs.rs has no list of rules: an id is a link to
+//! docs/rules.md there, or belongs in a `//` comment.
 
 use crate::repo;
 use crate::rules::ids;

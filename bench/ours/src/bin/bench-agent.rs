@@ -1,4 +1,5 @@
-//! The bench agent on attache. `--multi-thread` runs it on the runtime that a bare `#[tokio::main]` gives.
+//! The bench agent on attache. `--multi-thread` runs it on the runtime that a bare `#[tokio::main]`
+//! gives.
 
 use attache::{Error, Link, Result};
 

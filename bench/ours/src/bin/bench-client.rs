@@ -1,4 +1,5 @@
-//! The bench client on attache. `--multi-thread` runs it on the runtime that a bare `#[tokio::main]` gives.
+//! The bench client on attache. `--multi-thread` runs it on the runtime that a bare
+//! `#[tokio::main]` gives.
 
 use attache::client::{AgentHandle, Client, Event, Protocol, RequestContext};
 use attache::wire::v1::{PermissionOptionKind, ReadTextFileRequest};

@@ -28,7 +28,8 @@ pub struct Timeouts {
     pub pause: Duration,
     /// For model servers to list their models when the agent starts.
     pub discovery: Duration,
-    /// For the server of the model in use to report the model's window, if it did not answer before.
+    /// For the server of the model in use to report the model's window, if it did not answer
+    /// before.
     pub lookup: Duration,
 }
 

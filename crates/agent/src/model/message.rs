@@ -26,7 +26,8 @@ pub struct Request {
     pub max_output: Option<u32>,
     /// How random the response is; `None` for the provider's default.
     pub temperature: Option<f64>,
-    /// Whether the model may search the web with the provider's own tool. The provider's settings must allow it too.
+    /// Whether the model may search the web with the provider's own tool. The provider's settings
+    /// must allow it too.
     pub web_search: bool,
     /// The same for all requests of one conversation, so that a provider finds its cache again.
     pub cache_key: Option<String>,

@@ -47,7 +47,8 @@ impl Models {
         })))
     }
 
-    /// With these settings and the models of servers that people run themselves. Takes less than a second.
+    /// With these settings and the models of servers that people run themselves. Takes less than a
+    /// second.
     pub async fn discover(settings: &Settings) -> Result<Self, String> {
         let models = Models::new(settings)?;
         if settings.discover {
@@ -64,8 +65,8 @@ impl Models {
         *self.0.discovered.write() = found;
     }
 
-    /// Asks the server of a model for the model's window, if the window is not known yet: a busy server may have missed
-    /// the first question. Returns the model with its window.
+    /// Asks the server of a model for the model's window, if the window is not known yet: a busy
+    /// server may have missed the first question. Returns the model with its window.
     pub(crate) async fn look_up(&self, info: &ModelInfo) -> Option<Arc<dyn Model>> {
         let provider = self.0.providers.get(&info.provider)?;
         // Ollama's models have a tag that users omit.

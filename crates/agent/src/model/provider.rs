@@ -113,7 +113,8 @@ impl PriceSettings {
 /// Providers that people run themselves, on this machine or another.
 const SELF_HOSTED: [&str; 4] = ["ollama", "lmstudio", "llamacpp", "vllm"];
 
-/// The temperature of models that people run themselves: with their usual ones they write broken tool calls.
+/// The temperature of models that people run themselves: with their usual ones they write broken
+/// tool calls.
 const LOCAL_TEMPERATURE: f64 = 0.2;
 
 impl Sampling {
@@ -175,8 +176,8 @@ impl Provider {
         }
     }
 
-    /// How a model answers: its own settings, then those of the provider, then the defaults for models that
-    /// people run themselves.
+    /// How a model answers: its own settings, then those of the provider, then the defaults for
+    /// models that people run themselves.
     pub(super) fn sampling_of(&self, info: &ModelInfo) -> Sampling {
         let own = self.model_sampling.get(&info.id).copied().unwrap_or_default();
         let is_self_hosted = self.is_self_hosted();
@@ -215,8 +216,8 @@ impl Provider {
         is_loopback(host)
     }
 
-    /// Whether people run it themselves: a server on this machine, or one of the known model servers elsewhere that needs no
-    /// key.
+    /// Whether people run it themselves: a server on this machine, or one of the known model
+    /// servers elsewhere that needs no key.
     pub fn is_self_hosted(&self) -> bool {
         self.is_local() || self.key_vars.is_empty() && SELF_HOSTED.contains(&self.id.as_str())
     }

@@ -113,8 +113,10 @@ impl Settings {
     }
 
     /// Applies one setting of a provider: `api`, `base_url`, `name`, `key_env`, `models` (separated
-    /// by commas), `enabled`, `timeout` (seconds), `temperature`, `max_tokens`, `window`, `prompt`, `price.KIND` (`input`, `output`,
-    /// `cache_read` or `cache_write`, in dollars per million tokens), the same of a model as `model.NAME.FIELD`, or `headers.NAME`. `var` looks up environment variables.
+    /// by commas), `enabled`, `timeout` (seconds), `temperature`, `max_tokens`, `window`, `prompt`,
+    /// `price.KIND` (`input`, `output`, `cache_read` or `cache_write`, in dollars per million
+    /// tokens), the same of a model as `model.NAME.FIELD`, or `headers.NAME`. `var` looks up
+    /// environment variables.
     pub fn apply(
         &mut self,
         id: &str,
@@ -221,7 +223,8 @@ impl BuiltinProvider {
     }
 }
 
-/// The name and the field in `NAME.FIELD`. Both may contain dots: names of models do, and prices have two parts.
+/// The name and the field in `NAME.FIELD`. Both may contain dots: names of models do, and prices
+/// have two parts.
 fn model_field(text: &str) -> Option<(&str, &str)> {
     match text.rfind(".price.") {
         Some(at) => Some((&text[..at], &text[at + 1..])),

@@ -145,7 +145,8 @@ impl SessionState {
         }
     }
 
-    /// The most bytes of all results of a response: a quarter of the model's window, at four bytes per token.
+    /// The most bytes of all results of a response: a quarter of the model's window, at four bytes
+    /// per token.
     pub(crate) fn results_limit(&self) -> usize {
         let window = self.model().map_or(u64::MAX, |model| model.info().window);
         usize::try_from(window).unwrap_or(usize::MAX).max(MIN_RESULTS)

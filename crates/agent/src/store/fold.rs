@@ -25,7 +25,8 @@ impl Log {
         conversation(self)
     }
 
-    /// The texts of the user's messages, oldest first, without those of refused prompts and without notes in brackets.
+    /// The texts of the user's messages, oldest first, without those of refused prompts and without
+    /// notes in brackets.
     pub fn user_words(&self) -> Vec<String> {
         let mut words = Vec::new();
         let mut began = 0;
@@ -126,7 +127,8 @@ fn updates(log: &[Logged]) -> Vec<SessionUpdate> {
     for logged in log {
         match &logged.entry {
             Entry::Update(update) => {
-                // An update that this version cannot read must not make the whole session unreadable.
+                // An update that this version cannot read must not make the whole session
+                // unreadable.
                 let Ok(update) = SessionUpdate::deserialize(update) else { continue };
                 // Only these can be left open.
                 if matches!(

@@ -1,8 +1,8 @@
-//! Commands in the background. `run` starts them, `output` returns what they have printed since the last look, `stop`
-//! ends them. They end with the session.
+//! Commands in the background. `run` starts them, `output` returns what they have printed since the
+//! last look, `stop` ends them. They end with the session.
 //!
-//! They run in terminals of the agent, also if the client provides terminals: a client may keep a terminal for longer
-//! than the session.
+//! They run in terminals of the agent, also if the client provides terminals: a client may keep a
+//! terminal for longer than the session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -27,7 +27,8 @@ pub(super) async fn write(cx: &ToolContext, path: &WorkspacePath, text: &str) ->
     Ok(written.and(recorded)?)
 }
 
-/// A job that changes nothing and returns the file's text, if the model does not know the text as it is now.
+/// A job that changes nothing and returns the file's text, if the model does not know the text as
+/// it is now.
 pub(super) fn refuse_unseen(cx: &ToolContext, title: &str, path: &WorkspacePath, now: &str) -> Option<Job> {
     let why = match cx.session.workspace.has_seen(path, now) {
         Seen::Current => return None,

@@ -59,7 +59,8 @@ pub(super) fn compile(pattern: &str) -> Result<GlobMatcher, String> {
         .map_err(|error| format!("`{pattern}` is not a valid glob: {error}"))
 }
 
-/// The project's files below a directory, or one file, each with its path relative to `base`, until `stop` is set.
+/// The project's files below a directory, or one file, each with its path relative to `base`, until
+/// `stop` is set.
 pub(super) fn walk<'a>(base: &'a Path, stop: &'a AtomicBool) -> impl Iterator<Item = (PathBuf, String)> + 'a {
     let files = project_files::walk(base).take_while(|_| !stop.load(Ordering::Relaxed));
     files.map(move |path| {
@@ -68,7 +69,8 @@ pub(super) fn walk<'a>(base: &'a Path, stop: &'a AtomicBool) -> impl Iterator<It
     })
 }
 
-/// Whether a file of [`walk`] matches. The path relative to the file itself is empty; then its name counts.
+/// Whether a file of [`walk`] matches. The path relative to the file itself is empty; then its name
+/// counts.
 pub(super) fn is_match(glob: &GlobMatcher, path: &Path, relative: &str) -> bool {
     match relative {
         "" => path.file_name().is_some_and(|name| glob.is_match(name)),

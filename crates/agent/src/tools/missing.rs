@@ -24,7 +24,8 @@ pub(super) async fn error(cx: &ToolContext, path: &WorkspacePath) -> ToolError {
     }
 }
 
-/// The file of the project that may be meant: one with the same name elsewhere, or one with a similar name.
+/// The file of the project that may be meant: one with the same name elsewhere, or one with a
+/// similar name.
 fn nearest(root: &Path, wanted: &str, stop: &AtomicBool) -> Option<String> {
     let name_of = |path: &str| path.rsplit('/').next().unwrap_or_default().to_lowercase();
     let name = name_of(wanted);

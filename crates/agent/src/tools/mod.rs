@@ -263,7 +263,8 @@ pub(crate) struct Output {
     pub(crate) parts: Vec<Part>,
     /// Content for the client; `None` keeps what the call shows already.
     pub(crate) content: Option<Vec<ToolContent>>,
-    /// Content for clients of version 2 in the place of `content`, which is stored; empty if the call shows it already.
+    /// Content for clients of version 2 in the place of `content`, which is stored; empty if the
+    /// call shows it already.
     pub(crate) content_v2: Option<Vec<ToolContent>>,
     pub(crate) locations: Option<Vec<ToolCallLocation>>,
     /// Output for programs.
@@ -387,7 +388,8 @@ impl Toolbox {
         }
     }
 
-    /// The descriptions of the tools that a model is offered. With a small window there are fewer, with fewer arguments.
+    /// The descriptions of the tools that a model is offered. With a small window there are fewer,
+    /// with fewer arguments.
     pub(crate) fn specs(&self, mode: Mode, model: Option<&ModelInfo>) -> Vec<ToolSpec> {
         let available =
             self.tools.iter().filter(|(info, tool)| info.is_available_in(mode) && tool.is_offered());
@@ -408,8 +410,8 @@ impl Toolbox {
 /// Tools that models with a small window are not offered: `run` can do the same, or they need room.
 const LEFT_OUT_IF_SMALL: [&str; 6] = ["glob", "fetch", "move", "delete", "plan", "task"];
 
-/// Leaves out arguments of our own tools that small models rarely need, and names of tools that they are not offered. The
-/// arguments work if a model knows them.
+/// Leaves out arguments of our own tools that small models rarely need, and names of tools that
+/// they are not offered. The arguments work if a model knows them.
 fn shorten(spec: &mut ToolSpec) {
     if let Some(at) = spec.about.find(" To find files by name use `glob`.") {
         spec.about.truncate(at);

@@ -235,7 +235,8 @@ impl Command {
         }
     }
 
-    /// The command line in its sandbox. There is no network: there is no turn in which the user could be asked about hosts later.
+    /// The command line in its sandbox. There is no network: there is no turn in which the user
+    /// could be asked about hosts later.
     fn background_argv(&self, cx: &ToolContext, confined: Confined) -> Result<Vec<String>> {
         let shell = ["/bin/sh", "-c", &self.line];
         let roots = cx.session.workspace.roots();

@@ -63,8 +63,8 @@ impl Tool for Write {
     }
 }
 
-/// The text of a file that is to be replaced; `None` if there is none. A file that is no text has nothing to show to the
-/// user, and no model has seen what would be lost.
+/// The text of a file that is to be replaced; `None` if there is none. A file that is no text has
+/// nothing to show to the user, and no model has seen what would be lost.
 async fn current(cx: &ToolContext, path: &WorkspacePath) -> Result<Option<String>> {
     let text = cx.session.workspace.read_for_edit(&cx.turn, path).await;
     text.map_err(|why| {

@@ -28,15 +28,15 @@ pub(super) fn is_due(cx: &TurnContext, info: &ModelInfo) -> bool {
     cx.session.conversation().messages.len() > 2 && used(cx, info) > limit(cx, info)
 }
 
-/// The tokens at which the conversation is summarized: the configured share of the window, or less if a response needs
-/// the room.
+/// The tokens at which the conversation is summarized: the configured share of the window, or less
+/// if a response needs the room.
 pub(super) fn limit(cx: &TurnContext, info: &ModelInfo) -> u64 {
     let share = info.window * u64::from(cx.session.agent.options.limits.compact_at) / 100;
     share.min(info.window - u64::from(info.max_output).min(info.window / 2))
 }
 
-/// The tokens in the window: by the provider's last count and the messages since then, or by an estimate of four bytes
-/// per token if that is more, because some servers do not count.
+/// The tokens in the window: by the provider's last count and the messages since then, or by an
+/// estimate of four bytes per token if that is more, because some servers do not count.
 fn used(cx: &TurnContext, info: &ModelInfo) -> u64 {
     let session = &cx.session;
     // It cannot be shortened, so it must not be the only reason for a summary.
@@ -56,8 +56,8 @@ fn fixed_size(cx: &TurnContext, info: &ModelInfo) -> usize {
     system_prompt::text(&cx.session, mode, Some(info)).len() + tools.iter().map(ToolSpec::size).sum::<usize>()
 }
 
-/// The most bytes of the results of a response: a quarter of the window, and no more than there is room for. Otherwise
-/// they would be summarized before the model has seen them.
+/// The most bytes of the results of a response: a quarter of the window, and no more than there is
+/// room for. Otherwise they would be summarized before the model has seen them.
 pub(super) fn room(cx: &TurnContext, info: &ModelInfo) -> usize {
     let tokens = usize::try_from(limit(cx, info).saturating_sub(used(cx, info))).unwrap_or(usize::MAX);
     // Results have more tokens than other texts: numbers and marks.
@@ -231,8 +231,8 @@ fn replace(session: &SessionState, summary: &str, info: &ModelInfo) -> Result<()
     Ok(())
 }
 
-/// The user's own words, which a summary may distort: the newest, as many as fit into an eighth of the window. A
-/// message that stays is left out.
+/// The user's own words, which a summary may distort: the newest, as many as fit into an eighth of
+/// the window. A message that stays is left out.
 fn words(all: Vec<String>, waiting: Option<&Message>, info: &ModelInfo) -> String {
     let mut room = usize::try_from(info.window / 2).unwrap_or(usize::MAX).min(MAX_WORDS);
     let stays = waiting.map(Message::text);

@@ -1,4 +1,5 @@
-//! Command lines of the settings. They run by the tool `run`, with its permissions, sandbox and limits.
+//! Command lines of the settings. They run by the tool `run`, with its permissions, sandbox and
+//! limits.
 
 use std::sync::Arc;
 

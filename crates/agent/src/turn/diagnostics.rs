@@ -1,4 +1,5 @@
-//! Diagnostics after edits: a command of the settings, such as a compiler, whose complaints the model gets.
+//! Diagnostics after edits: a command of the settings, such as a compiler, whose complaints the
+//! model gets.
 
 use std::collections::HashSet;
 
@@ -31,7 +32,8 @@ impl Diagnostics {
         calls.filter(|_| self.command.is_some()).filter(is_edit).map(|call| call.id.clone()).collect()
     }
 
-    /// Runs the command if one of these calls has changed a file. Returns its complaints for the model.
+    /// Runs the command if one of these calls has changed a file. Returns its complaints for the
+    /// model.
     pub(super) async fn run(
         &mut self,
         cx: &TurnContext,

@@ -1,9 +1,9 @@
 //! One turn: from a prompt to its response.
 //!
 //! `steps.rs` is the loop: ask the model (`model_stream.rs`), run the tool calls of its response
-//! (`tool_calls.rs`, each by `call.rs`), until there are none. `prompt.rs` converts the prompt, `system_prompt.rs`
-//! writes the system prompt, `compact.rs` keeps the conversation within the model's window, and
-//! `context_report.rs` says what is in it.
+//! (`tool_calls.rs`, each by `call.rs`), until there are none. `prompt.rs` converts the prompt,
+//! `system_prompt.rs` writes the system prompt, `compact.rs` keeps the conversation within the
+//! model's window, and `context_report.rs` says what is in it.
 //!
 //! Invariants: the end of every turn is logged; every call of the model gets a result; whatever
 //! fails, the session can continue.

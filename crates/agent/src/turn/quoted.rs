@@ -1,5 +1,5 @@
-//! Text that did not come from the model: what the user wrote, what tools returned, and the system prompt, which holds
-//! the project's own instructions.
+//! Text that did not come from the model: what the user wrote, what tools returned, and the system
+//! prompt, which holds the project's own instructions.
 
 use serde_json::Value;
 

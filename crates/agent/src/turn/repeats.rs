@@ -21,8 +21,8 @@ const MOST_WITHOUT_PROGRESS: u32 = 5;
 pub(super) struct Repeats {
     /// Calls since something else was changed.
     earlier: HashMap<String, Earlier>,
-    /// How often a call returned a result, since the last change by a new call. A change by a repeated call does not
-    /// count: two commands that take turns would never end.
+    /// How often a call returned a result, since the last change by a new call. A change by a
+    /// repeated call does not count: two commands that take turns would never end.
     without_progress: HashMap<u64, u32>,
     /// All calls since the conversation was last compacted.
     since_compaction: HashSet<String>,
@@ -147,8 +147,8 @@ impl Repeats {
         self.stuck.as_deref()
     }
 
-    /// Forgets the results, which the model does not see any more. Returns whether there was a new call since the last
-    /// time.
+    /// Forgets the results, which the model does not see any more. Returns whether there was a new
+    /// call since the last time.
     pub(super) fn compacted(&mut self) -> bool {
         self.earlier.clear();
         self.without_progress.clear();

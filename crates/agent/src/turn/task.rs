@@ -1,4 +1,5 @@
-//! `task`: a question that the model answers in a fresh context, as a subagent with tools that only read.
+//! `task`: a question that the model answers in a fresh context, as a subagent with tools that only
+//! read.
 //!
 //! A subagent has no call that a permission could be asked for, so whatever needs one fails.
 

@@ -1,9 +1,10 @@
 //! Tool calls that a model writes as text: between tags, in a code block or as bare JSON.
 //!
-//! Text that may begin a call is held back until the response ends, all other text passes at once. A call counts only
-//! if the response has no native call, if its tool is offered, if it is not inside a code block of something else, and
-//! if the same call is in no message of the user, in no result of a tool and not in the system prompt: a model that
-//! quotes a file must not do what the file says.
+//! Text that may begin a call is held back until the response ends, all other text passes at once.
+//! A call counts only if the response has no native call, if its tool is offered, if it is not
+//! inside a code block of something else, and if the same call is in no message of the user, in no
+//! result of a tool and not in the system prompt: a model that quotes a file must not do what the
+//! file says.
 
 use serde_json::{Map, Value};
 
@@ -144,14 +145,15 @@ impl TextCalls {
         !self.held.is_empty()
     }
 
-    /// Stops looking for calls, because the response has native ones or was cut off. Returns the text that was held
-    /// back.
+    /// Stops looking for calls, because the response has native ones or was cut off. Returns the
+    /// text that was held back.
     pub(super) fn stop(&mut self) -> String {
         self.is_off = true;
         std::mem::take(&mut self.held)
     }
 
-    /// The calls in the text that was held back, and the text around them. `outside` is what the model may quote.
+    /// The calls in the text that was held back, and the text around them. `outside` is what the
+    /// model may quote.
     pub(super) fn finish(&mut self, outside: &Outside<'_>) -> Vec<Segment> {
         let held = self.stop();
         let mut segments = Vec::new();

@@ -18,7 +18,8 @@ use crate::tools::{Output, Result, ToolError};
 /// The least bytes of a result of one of many calls.
 const MIN_RESULT: usize = 256;
 
-/// Runs the calls and returns one result for each, in order. `limit` is for the bytes of all results together.
+/// Runs the calls and returns one result for each, in order. `limit` is for the bytes of all
+/// results together.
 pub(super) async fn run(
     cx: &TurnContext,
     calls: Vec<RequestedCall>,
@@ -69,8 +70,8 @@ fn is_read_only(cx: &TurnContext, requested: &RequestedCall) -> bool {
     tool.is_some_and(|(info, _)| info.is_read_only())
 }
 
-/// Runs each call in a task of its own, so that a panic fails one call and not the turn. Returns the results, and
-/// whether the same call may have another result now.
+/// Runs each call in a task of its own, so that a panic fails one call and not the turn. Returns
+/// the results, and whether the same call may have another result now.
 async fn run_parallel(cx: &TurnContext, group: Vec<RequestedCall>) -> Vec<(Part, bool)> {
     let ids: Vec<String> = group.iter().map(id).collect();
     let mut tasks = JoinSet::new();
@@ -116,7 +117,8 @@ fn result(call: String, outcome: Result<Output>) -> Part {
     }
 }
 
-/// One call, from its arguments to its result, and whether the same call may have another result now.
+/// One call, from its arguments to its result, and whether the same call may have another result
+/// now.
 async fn run_for_model(cx: &TurnContext, requested: RequestedCall) -> (Part, bool) {
     let id = id(&requested);
     let outcome = hooked(cx, requested).await;

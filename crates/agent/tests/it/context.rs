@@ -119,7 +119,8 @@ async fn cached_tokens_cost_what_the_settings_say() {
     }
 }
 
-/// The estimate of the first request of a session whose model has this window, and the tools in the request.
+/// The estimate of the first request of a session whose model has this window, and the tools in the
+/// request.
 async fn first_request(window: u64, mode: Mode) -> (u64, Vec<String>, String) {
     let project = Project::new();
     (0..100).for_each(|number| drop(project.write(&format!("src/module_{number}.rs"), "")));

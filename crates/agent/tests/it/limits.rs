@@ -1,4 +1,5 @@
-//! Limits, refusals and failures: each with its stop reason or its error, and the session continues after each.
+//! Limits, refusals and failures: each with its stop reason or its error, and the session continues
+//! after each.
 
 use attache::client::Client;
 use attache::{StopReason, code};

@@ -1,4 +1,5 @@
-//! The agent with the SDK's client, in memory, with scripted models and files in directories of their own.
+//! The agent with the SDK's client, in memory, with scripted models and files in directories of
+//! their own.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]

@@ -1,4 +1,5 @@
-//! Models over real sockets: what is sent, what comes back, and what happens when something goes wrong.
+//! Models over real sockets: what is sent, what comes back, and what happens when something goes
+//! wrong.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Connections that are left, that fall silent, that lie, and those that lead through proxies and encryption.
+//! Connections that are left, that fall silent, that lie, and those that lead through proxies and
+//! encryption.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -64,7 +65,8 @@ async fn silence_is_noticed() {
     for (reply, text) in [(vec![Step::Hold], ""), (vec![Step::Send(half), Step::Hold], "half")] {
         let server = Server::start(vec![reply]).await;
         let mut settings = settings(Api::Chat, &server.url);
-        // Each limit only where it is meant, so that a slow machine does not run into the other one.
+        // Each limit only where it is meant, so that a slow machine does not run into the other
+        // one.
         let limit = if text.is_empty() { &mut settings.timeouts.first } else { &mut settings.timeouts.idle };
         *limit = Duration::from_millis(300);
         settings.timeouts.retries = 0;

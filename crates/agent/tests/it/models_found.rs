@@ -160,7 +160,8 @@ fn a_model_server_on_another_machine_is_one_too() {
 async fn nothing_there_is_nothing_found() {
     let mut settings = settings(Api::Chat, "https://nowhere.test");
     settings.discover = true;
-    // One that is no model server, one that never answers: neither is an error, nor does it take long.
+    // One that is no model server, one that never answers: neither is an error, nor does it take
+    // long.
     let other = listing(vec![("/v1/models", json!({"hello": 1}))]).await;
     let silent = Server::start(vec![vec![Step::Hold]]).await;
     settings.provider("vllm").base_url = format!("{}/v1", other.url);

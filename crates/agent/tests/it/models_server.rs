@@ -49,7 +49,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers the first connection with the first of these, and so on; after the last, hangs up at once.
+    /// Answers the first connection with the first of these, and so on; after the last, hangs up at
+    /// once.
     pub(crate) async fn start(replies: Vec<Vec<Step>>) -> Self {
         let replies = Mutex::new(replies.into_iter());
         Server::answering(move |_| replies.lock().unwrap().next().unwrap_or_default()).await

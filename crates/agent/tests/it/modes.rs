@@ -120,7 +120,8 @@ async fn another_model_can_be_chosen() {
     assert_eq!(allow(&mut session, "x").await.text, "I am the other");
 }
 
-/// The models that the agent reported, the current one first. A report precedes the answer to the request that caused it.
+/// The models that the agent reported, the current one first. A report precedes the answer to the
+/// request that caused it.
 fn models_reported(session: &Session) -> Vec<String> {
     let options = session.config_options();
     let is_model =

@@ -127,7 +127,8 @@ async fn nothing_outside_is_read_or_written_without_a_question_in_any_mode() {
         // In plan mode what changes something is not even asked for.
         assert_eq!(
             seen.asked.len(),
-            // What is outside must have been read before it can be edited, and here that was refused.
+            // What is outside must have been read before it can be edited, and here that was
+            // refused.
             if mode == Mode::Plan { 7 } else { 11 },
             "{mode}: {:?}",
             seen.titles_asked()

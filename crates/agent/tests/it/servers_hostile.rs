@@ -1,5 +1,5 @@
-//! MCP servers that attack: lists without end, giant answers, floods, forged questions. A real process each, and the same
-//! over HTTP where the way matters.
+//! MCP servers that attack: lists without end, giant answers, floods, forged questions. A real
+//! process each, and the same over HTTP where the way matters.
 
 use attache::client::{Client, Event};
 use attache::wire::v1::{McpServer, McpServerHttp, McpServerSse, McpServerStdio, PermissionOptionKind};
@@ -160,7 +160,8 @@ async fn a_turn_can_be_cancelled_in_a_flood_of_requests() {
     assert_eq!(allow(&mut session, "on").await.text, "still here");
 }
 
-/// Calls a tool that asks the user, and answers each question with no. Returns the questions and what the server got.
+/// Calls a tool that asks the user, and answers each question with no. Returns the questions and
+/// what the server got.
 async fn questions(attack: &str) -> (Vec<String>, String) {
     let project = Project::new();
     let client = Client::new().elicitation_forms().elicitation_urls();
@@ -210,7 +211,8 @@ async fn forms_and_links_that_are_too_large_are_refused() {
     assert!(contents.contains("24 were cancelled"), "{contents:.500}");
 }
 
-/// A server behind HTTP, whose answers to calls are `result`, as JSON or as an event; without an end if `flood` is given.
+/// A server behind HTTP, whose answers to calls are `result`, as JSON or as an event; without an
+/// end if `flood` is given.
 async fn http(events: bool, list: fn(&Value) -> Value, result: Option<usize>) -> Server {
     Server::answering(move |seen| {
         let plain = |status: &str| vec![Step::Send(format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").into_bytes())];

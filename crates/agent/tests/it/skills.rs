@@ -1,4 +1,5 @@
-//! Skills: names and descriptions first, the text when the model wants it, and only in trusted projects.
+//! Skills: names and descriptions first, the text when the model wants it, and only in trusted
+//! projects.
 
 use attache::client::Client;
 use attache_agent::{Mode, Options, TrustSource};

@@ -1,5 +1,5 @@
-//! Models that are careless: small ones, and servers that translate badly. Each fault is played by a server on loopback, in
-//! the protocol of every provider.
+//! Models that are careless: small ones, and servers that translate badly. Each fault is played by
+//! a server on loopback, in the protocol of every provider.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -30,8 +30,8 @@ pub(crate) fn call(name: &'static str, arguments: &str) -> Reply {
     Reply::Call(name, arguments.to_owned())
 }
 
-/// Plays these responses to one prompt, with other options in a trusted project. Returns what the client saw, and the last
-/// message of each request.
+/// Plays these responses to one prompt, with other options in a trusted project. Returns what the
+/// client saw, and the last message of each request.
 pub(crate) async fn play_in_project(
     project: &Project,
     options: Options,
@@ -258,7 +258,8 @@ async fn the_same_call_after_a_change_is_no_loop() {
     assert_eq!((seen.stop, seen.text.as_str()), (Some(StopReason::EndTurn), "It says 3."), "{seen:#?}");
 }
 
-/// A session whose model makes these calls in turn for ever. Returns what the client saw, and the number of requests.
+/// A session whose model makes these calls in turn for ever. Returns what the client saw, and the
+/// number of requests.
 async fn for_ever(project: &Project, mode: Mode, calls: &[Reply]) -> (Seen, usize) {
     let replies: Vec<Reply> = calls.iter().cycle().take(100).cloned().collect();
     let (seen, asked) = play(project, Api::Chat, mode, &replies).await;

@@ -1,4 +1,5 @@
-//! Models with a small window, on a server that reports no usage, in the protocol of every provider.
+//! Models with a small window, on a server that reports no usage, in the protocol of every
+//! provider.
 
 use std::sync::Mutex;
 

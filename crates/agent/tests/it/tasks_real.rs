@@ -1,8 +1,10 @@
-//! The five tasks once more with a real model, if one is named: `ATTACHE_REAL_MODEL=anthropic cargo test -p attache-agent tasks_real`.
-//! Its key and where it is come from the environment, as for everybody else.
+//! The five tasks once more with a real model, if one is named: `ATTACHE_REAL_MODEL=anthropic cargo
+//! test -p attache-agent tasks_real`. Its key and where it is come from the environment, as for
+//! everybody else.
 //!
-//! A real model finds its own way, so only what was asked for is looked at: what the files do in the end, or what was said. That
-//! all this works before anybody pays for it is shown by a server on loopback that speaks as providers do.
+//! A real model finds its own way, so only what was asked for is looked at: what the files do in
+//! the end, or what was said. That all this works before anybody pays for it is shown by a server
+//! on loopback that speaks as providers do.
 
 use attache::client::Client;
 use attache_agent::model::Settings;

@@ -25,7 +25,8 @@ struct Shown {
     has_terminal: bool,
 }
 
-/// Plays a turn in which everything is allowed. `look` sees the output of a terminal, and says whether it is cancelled.
+/// Plays a turn in which everything is allowed. `look` sees the output of a terminal, and says
+/// whether it is cancelled.
 async fn play(session: &mut Session, mut look: impl FnMut(&str) -> bool) -> Shown {
     let (control, mut shown) = (session.control(), Shown::default());
     let mut turn = session.prompt("go").await.unwrap();

@@ -18,7 +18,8 @@ fn sse(messages: &[Value]) -> Vec<Step> {
     vec![Step::Send(format!("{head}{body}").into_bytes())]
 }
 
-/// Plays two prompts. The first is answered with `first`. Returns what the client saw of it, and the bodies of the requests.
+/// Plays two prompts. The first is answered with `first`. Returns what the client saw of it, and
+/// the bodies of the requests.
 async fn play(api: Api, is_on: bool, first: Vec<Step>) -> (Seen, Vec<Value>) {
     let project = Project::new();
     let next = AtomicUsize::new(0);

@@ -110,8 +110,9 @@ fn matched(log: &EventLog, message: &Message, id: &Value, out: &mut Findings) {
         }
         return;
     }
-    // RPC-09, RPC-10: an error without an id answers a line that was no message. If there was none, it can only be
-    // the answer to a notification, or to a request that the peer could not read: that one stays open (RPC-05, RPC-24).
+    // RPC-09, RPC-10: an error without an id answers a line that was no message. If there was none,
+    // it can only be the answer to a notification, or to a request that the peer could not read:
+    // that one stays open (RPC-05, RPC-24).
     let unread = matches!(message.json["error"]["code"].as_i64(), Some(-32700 | -32600));
     if unread && log.open.iter().any(|asked| asked.from == asker) {
         return;

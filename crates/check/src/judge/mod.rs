@@ -1,8 +1,8 @@
 //! Watchers: judges that look at every message of a conversation, live or recorded.
 //!
 //! `envelope.rs` judges lines as JSON-RPC, `shape/` the types of messages, `order.rs` their order,
-//! `capability_use.rs` the use of capabilities, `trace_context.rs` reserved names; `agent/`
-//! and `client/` hold the rest by topic, `v2/` what only version 2 has. [`Watcher::rules`] lists the
+//! `capability_use.rs` the use of capabilities, `trace_context.rs` reserved names; `agent/` and
+//! `client/` hold the rest by topic, `v2/` what only version 2 has. [`Watcher::rules`] lists the
 //! rules of a watcher.
 //!
 //! Watchers judge both roles. [`judge`] then drops the findings about the checker's own messages,

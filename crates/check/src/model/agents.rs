@@ -1,6 +1,7 @@
 //! Settings of known agents, so that they talk to the scripted model.
 //!
-//! They are data, `agents.jsonl`: environment and files in the home directory, with `{url}` and `{model}` in them.
+//! They are data, `agents.jsonl`: environment and files in the home directory, with `{url}` and
+//! `{model}` in them.
 
 use std::fs;
 use std::io;

@@ -13,7 +13,8 @@ const MOST_HEADERS: usize = 200;
 
 pub(super) struct Request {
     pub(crate) method: String,
-    /// As it stood in the request line: a path, or a whole address if the client takes us for a proxy.
+    /// As it stood in the request line: a path, or a whole address if the client takes us for a
+    /// proxy.
     pub(crate) target: String,
     headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,

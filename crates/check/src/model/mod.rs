@@ -1,13 +1,15 @@
 //! A scripted model server on loopback, for agents that need a model to be exercised.
 //!
-//! It speaks the chat completions and responses APIs of OpenAI, the messages API of Anthropic and the generateContent
-//! API of Gemini, with and without streaming. Markers in the prompt decide the reply ([`prompts`] sends them), so
-//! an agent reads, edits, runs commands, asks and is cancelled without an account.
+//! It speaks the chat completions and responses APIs of OpenAI, the messages API of Anthropic and
+//! the generateContent API of Gemini, with and without streaming. Markers in the prompt decide the
+//! reply ([`prompts`] sends them), so an agent reads, edits, runs commands, asks and is cancelled
+//! without an account.
 //!
-//! Reading order: `serve.rs` (one connection), `talk.rs` (a request of any API as a value), `script.rs` (the reply), the four
-//! APIs in `api/`, then `agents.rs` (settings of known agents).
+//! Reading order: `serve.rs` (one connection), `talk.rs` (a request of any API as a value),
+//! `script.rs` (the reply), the four APIs in `api/`, then `agents.rs` (settings of known agents).
 //!
-//! Never here: a connection from or to another machine, an unbounded number of connections, or a request body beyond 32 MB.
+//! Never here: a connection from or to another machine, an unbounded number of connections, or a
+//! request body beyond 32 MB.
 
 mod agents;
 mod api;
@@ -75,7 +77,8 @@ struct Shared {
 }
 
 impl FakeModel {
-    /// Starts a server on a free loopback port. Requests are written to `log`, one JSON object per line.
+    /// Starts a server on a free loopback port. Requests are written to `log`, one JSON object per
+    /// line.
     ///
     /// # Errors
     /// If no port is free, or the log or a private directory cannot be created.
@@ -97,8 +100,9 @@ impl FakeModel {
         format!("http://{}", self.address)
     }
 
-    /// Writes the settings of the agent that `command` starts into a private home directory, and returns variables for its
-    /// process: that directory, the server as the address of every provider, and as the proxy to all else, which it refuses.
+    /// Writes the settings of the agent that `command` starts into a private home directory, and
+    /// returns variables for its process: that directory, the server as the address of every
+    /// provider, and as the proxy to all else, which it refuses.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -115,7 +119,8 @@ impl Drop for FakeModel {
         if let Some(accepts) = self.accepts.take() {
             let _ = accepts.join();
         }
-        // After the thread has ended, so that a connection that it was just accepting is closed too.
+        // After the thread has ended, so that a connection that it was just accepting is closed
+        // too.
         for (_, stream) in self.shared.connections.lock().drain() {
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -172,8 +177,8 @@ mod tests {
             // The rest of the answer, then the end.
             let _ = client.read_to_end(&mut Vec::new());
         }
-        // A process that another test is just starting has a copy of the listener until it executes its program. A
-        // connection to that copy is never accepted.
+        // A process that another test is just starting has a copy of the listener until it executes
+        // its program. A connection to that copy is never accepted.
         if let Ok(mut late) = TcpStream::connect(address) {
             let _ = late.write_all(b"GET /v1/models HTTP/1.1\r\n\r\n");
             let mut answer = Vec::new();

@@ -14,11 +14,12 @@
 //! | `[[background COMMAND]]` | runs the command in the background, says `finished` |
 //! | `[[tool NAME COMMAND]]` | runs the command by a tool whose name ends with NAME, says `finished` |
 //!
-//! A text without a marker that asks to read the file `` `NAME` `` counts as `[[read NAME]]`: the checker asks that way about files of
-//! a session's directories.
+//! A text without a marker that asks to read the file `` `NAME` `` counts as `[[read NAME]]`: the
+//! checker asks that way about files of a session's directories.
 //!
-//! Tools have other names and inputs in every agent; they are recognised among those that the agent offers. A request
-//! without tools is not part of the conversation with the user (agents have titles made like that): it gets a short text.
+//! Tools have other names and inputs in every agent; they are recognised among those that the agent
+//! offers. A request without tools is not part of the conversation with the user (agents have
+//! titles made like that): it gets a short text.
 
 use serde_json::{Map, Value, json};
 
@@ -150,7 +151,8 @@ fn plan(tools: &[Tool], step: usize) -> Option<Reply> {
     Some(call(tool, [(at, entries.collect())]))
 }
 
-/// The calls that make one edit. Some tools refuse to edit what was not read before, so it is read first.
+/// The calls that make one edit. Some tools refuse to edit what was not read before, so it is read
+/// first.
 fn edit(tools: &[Tool], rest: &str) -> Vec<Reply> {
     let words: Vec<&str> = rest.split(' ').collect();
     let [path, old, new] = words[..] else { return vec![Reply::Text("edit PATH OLD NEW".to_owned())] };

@@ -25,8 +25,8 @@ pub(crate) enum Behaviour {
     Pings,
     /// Every message in three frames, with a ping between them.
     Fragments,
-    /// In the place of [`FAULT_METHOD`] all streams, or the WebSocket, end within a message, at the place that it names. New ones
-    /// are accepted.
+    /// In the place of [`FAULT_METHOD`] all streams, or the WebSocket, end within a message, at the
+    /// place that it names. New ones are accepted.
     Cut,
     /// The first prompt is refused with 429 and `Retry-After`.
     Busy,
@@ -34,7 +34,8 @@ pub(crate) enum Behaviour {
     RefusedStream,
     /// The 202 for a prompt comes in the place of [`FAULT_METHOD`].
     LateAccept,
-    /// Events with other characters than ASCII come in two pieces, and the first ends within a character.
+    /// Events with other characters than ASCII come in two pieces, and the first ends within a
+    /// character.
     Pieces,
     /// Messages of an unknown session are on the stream of a known one.
     OtherSession,

@@ -15,7 +15,8 @@ use super::socket::encode;
 /// The payload of pings.
 const PING: &[u8] = b"attache-check";
 
-/// Carries messages until the connection ends, the `early` ones first. The end of `outgoing` closes it.
+/// Carries messages until the connection ends, the `early` ones first. The end of `outgoing` closes
+/// it.
 pub(super) async fn carry(
     shared: &Shared,
     mut stream: TcpStream,
@@ -86,7 +87,8 @@ fn ending_rule(behaviour: Behaviour) -> &'static str {
     }
 }
 
-/// What is sent in the place of a fault. A part of a frame, or a frame that ends the connection of a client that looks.
+/// What is sent in the place of a fault. A part of a frame, or a frame that ends the connection of
+/// a client that looks.
 fn wrong(behaviour: Behaviour, line: &[u8]) -> Option<Vec<u8>> {
     // Messages of other servers are not read.
     let is_wrong = matches!(

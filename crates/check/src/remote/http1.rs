@@ -85,8 +85,8 @@ pub(crate) struct KeptConnection {
 impl KeptConnection {
     /// Sends a request, reads the response to its end and returns the status.
     ///
-    /// A server may close a kept connection between two requests, so the request is sent again on a new
-    /// one then.
+    /// A server may close a kept connection between two requests, so the request is sent again on a
+    /// new one then.
     pub(crate) async fn send(&mut self, request: Request, endpoint: &Endpoint) -> io::Result<u16> {
         let bytes = request.with("connection", "keep-alive").bytes(endpoint);
         if let Some(stream) = self.stream.take()
@@ -316,8 +316,8 @@ mod tests {
 
     use super::*;
 
-    /// Answers requests without a body on one connection after the other, and returns how many requests each
-    /// had.
+    /// Answers requests without a body on one connection after the other, and returns how many
+    /// requests each had.
     async fn serve(listener: TcpListener, connections: &[&[&str]]) -> Vec<usize> {
         let mut counts = Vec::new();
         for responses in connections {

@@ -1,7 +1,7 @@
 //! A server for one client under test, on a loopback port.
 //!
-//! It accepts what a client may send wrongly, so that the conversation goes on, and observes it. Lines
-//! of the checker become frames, or events on the stream that they belong to.
+//! It accepts what a client may send wrongly, so that the conversation goes on, and observes it.
+//! Lines of the checker become frames, or events on the stream that they belong to.
 
 use std::collections::HashMap;
 use std::io;
@@ -182,8 +182,8 @@ impl Shared {
         }
     }
 
-    /// Returns the open socket or stream for a line, with its bytes there. Other lines are kept, or are the
-    /// answer to a POST.
+    /// Returns the open socket or stream for a line, with its bytes there. Other lines are kept, or
+    /// are the answer to a POST.
     fn route(&self, line: Vec<u8>) -> Option<(mpsc::Sender<Vec<u8>>, Vec<u8>)> {
         let mut state = self.state.lock();
         if self.behaviour == Behaviour::Cut && is_fault(&line) {

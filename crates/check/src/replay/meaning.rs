@@ -76,8 +76,8 @@ impl Meaning {
         matches!(self, Meaning::Call { kind: Some(kind), .. } if kind.ends_with("_chunk"))
     }
 
-    /// Whether it may come earlier or later than recorded. Answers come when they are ready; the message of a prompt
-    /// and the state `running` come before or after its answer, in any order.
+    /// Whether it may come earlier or later than recorded. Answers come when they are ready; the
+    /// message of a prompt and the state `running` come before or after its answer, in any order.
     // RPC-20, V2-10
     pub(super) fn is_unordered(&self) -> bool {
         match self {

@@ -3,8 +3,8 @@
 use super::judged;
 use crate::run::{Conclusion, Report};
 
-/// The mean width of a character in the badge's font, in pixels. The text is stretched to the width that this gives, so the
-/// badge fits whatever font there is.
+/// The mean width of a character in the badge's font, in pixels. The text is stretched to the width
+/// that this gives, so the badge fits whatever font there is.
 const CHARACTER: usize = 7;
 const PADDING: usize = 8;
 const HEIGHT: usize = 20;
@@ -17,7 +17,8 @@ const GREY: &str = "#5f6368";
 
 /// The report as a badge.
 ///
-/// It says what the verdict says: how many binding rules are broken, and of how many mandatory rules something was seen.
+/// It says what the verdict says: how many binding rules are broken, and of how many mandatory
+/// rules something was seen.
 pub fn badge(report: &Report) -> String {
     let (result, color) = result(report);
     let name = format!("ACP {} v{}", judged(report), report.version.number());

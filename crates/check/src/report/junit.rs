@@ -1,7 +1,7 @@
 //! The report as JUnit XML, which CI systems show.
 //!
-//! One suite per tier, one case per rule. A broken rule that does not count for the verdict, or that is known, is a skipped
-//! case with its reason: a build must not fail for it.
+//! One suite per tier, one case per rule. A broken rule that does not count for the verdict, or
+//! that is known, is a skipped case with its reason: a build must not fail for it.
 
 use std::fmt::Write as _;
 

@@ -18,8 +18,8 @@ pub(crate) struct Origin {
     pub(crate) schema: &'static str,
     /// The revision of the specification's text.
     pub(crate) specification: &'static str,
-    /// The options of the run as words of a shell, if they are known. Those that choose scenarios, rules
-    /// and reports are left out.
+    /// The options of the run as words of a shell, if they are known. Those that choose scenarios,
+    /// rules and reports are left out.
     pub(crate) options: Option<String>,
     /// When the first scenario began, in UTC.
     pub(crate) date: Option<String>,

@@ -79,7 +79,8 @@ fn heading(text: impl Into<String>, emphasis: Emphasis, out: &mut Vec<Line>) {
 
 /// How many failures of one rule are shown.
 const SHOWN: usize = 3;
-/// Characters of a line that is the evidence of a failure on a terminal. Reports in files have the whole of longer ones.
+/// Characters of a line that is the evidence of a failure on a terminal. Reports in files have the
+/// whole of longer ones.
 const LONGEST: usize = 4000;
 
 /// The report as lines.
@@ -174,7 +175,8 @@ pub(super) fn sourced(rule: &Rule) -> Vec<String> {
     lines
 }
 
-/// The evidence of a failure: place and reason, then the lines of the wire, each with the one before and the one after it.
+/// The evidence of a failure: place and reason, then the lines of the wire, each with the one
+/// before and the one after it.
 pub(super) fn evidence(report: &Report, place: usize, finding: &Finding, look: Look) -> Vec<String> {
     let width = look.width;
     let longest = if look.whole { usize::MAX } else { LONGEST };

@@ -124,8 +124,8 @@ fn by_rule<'a>(
     index
 }
 
-/// Drops failures that say what another failure says: of the same line under a rule that this one repeats,
-/// and of a rule whose cause is broken anywhere.
+/// Drops failures that say what another failure says: of the same line under a rule that this one
+/// repeats, and of a rule whose cause is broken anywhere.
 fn drop_repeated(by_rule: &mut HashMap<&'static str, Vec<(usize, &Finding)>>) {
     for rule in rules::all().iter().filter(|rule| !(rule.repeats.is_empty() && rule.follows.is_empty())) {
         let failures = |of: &[&'static str]| -> Vec<(usize, &Finding)> {

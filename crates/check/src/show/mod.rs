@@ -1,7 +1,8 @@
 //! A recording for people: as a summary, as a conversation, by time, or line by line.
 //!
 //! `summary.rs` folds a trace, `session.rs` one session (`v2.rs` on version 2), `text.rs` formats
-//! the result, `lines.rs` formats single entries, as `--follow` does. Control characters are made visible: a recording must not move the cursor.
+//! the result, `lines.rs` formats single entries, as `--follow` does. Control characters are made
+//! visible: a recording must not move the cursor.
 
 mod lines;
 mod session;
@@ -14,7 +15,8 @@ pub use session::{Event, Item, SessionEvents, ToolTime};
 pub use summary::{Request, Summary};
 pub use text::{conversation, summary, timing};
 
-/// Returns text that can be printed on a terminal: line feeds and tabs stay, other control characters are shown as `\u{…}`.
+/// Returns text that can be printed on a terminal: line feeds and tabs stay, other control
+/// characters are shown as `\u{…}`.
 pub fn visible(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,6 +1,7 @@
 //! The conversation of a session on version 2 of the protocol.
 //!
-//! Recordings may hold anything, so updates stay JSON: they are checked by their types, and then merged as the protocol says.
+//! Recordings may hold anything, so updates stay JSON: they are checked by their types, and then
+//! merged as the protocol says.
 
 use attache_transcript::Role;
 use attache_wire::v1::ContentBlock;

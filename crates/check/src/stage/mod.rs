@@ -403,16 +403,16 @@ impl Stage {
         self.trace.entries.len() - 1
     }
 
-    /// Waits until the transport of the client has kept or broken the rule. Returns whether that was
-    /// in time.
+    /// Waits until the transport of the client has kept or broken the rule. Returns whether that
+    /// was in time.
     pub(crate) async fn observes(&mut self, rule: &str) -> bool {
         let is_seen = tokio::time::timeout(self.setup.deadline, self.observations.wait(rule)).await.is_ok();
         self.late |= !is_seen;
         is_seen
     }
 
-    /// Notes that a wait has ended by its deadline, so that a failure may be one of the deadline. Waits of
-    /// the stage note it themselves.
+    /// Notes that a wait has ended by its deadline, so that a failure may be one of the deadline.
+    /// Waits of the stage note it themselves.
     pub(crate) fn deadline_passed(&mut self) {
         self.late = true;
     }

@@ -220,7 +220,8 @@ impl Stage {
         acted.map_err(|error| Stop::NotExercised(format!("the client cannot be asked to {act}: {error}")))
     }
 
-    /// The timeout of a step that may take several deadlines. The first message of a peer may take as long as its start.
+    /// The timeout of a step that may take several deadlines. The first message of a peer may take
+    /// as long as its start.
     fn timeout(&self, deadlines: u32) -> Duration {
         let timeout = self.setup.deadline * deadlines;
         if self.received.is_empty() { timeout.max(self.setup.startup) } else { timeout }

@@ -45,7 +45,8 @@ impl Target for Server {
 }
 
 impl Server {
-    /// Waits until the server accepts connections: one that a scenario brought down may be started again.
+    /// Waits until the server accepts connections: one that a scenario brought down may be started
+    /// again.
     async fn wait_ready(&self) {
         let ready = async {
             while self.endpoint.open().await.is_err() {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::matrix::failure_list;
 
-/// An agent whose turns are scripts: `turn` gets the number of each message that comes after the prompt, an answer of the
-/// client or the prompt itself, and returns the lines to send.
+/// An agent whose turns are scripts: `turn` gets the number of each message that comes after the
+/// prompt, an answer of the client or the prompt itself, and returns the lines to send.
 fn agent(turn: fn(&Value, &Value) -> Vec<Value>) -> Memory {
     Memory::new(move |link: Link, _: &StartOptions| async move {
         let (mut reader, mut writer) = link.split();

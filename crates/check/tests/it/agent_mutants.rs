@@ -1,5 +1,6 @@
-//! The checker against the conformant agent, in which it must find no failure, and against each variant, in which it must find
-//! the broken rule and nothing else. In memory and with a paused clock: no deadline takes real time.
+//! The checker against the conformant agent, in which it must find no failure, and against each
+//! variant, in which it must find the broken rule and nothing else. In memory and with a paused
+//! clock: no deadline takes real time.
 
 use std::io;
 
@@ -13,8 +14,8 @@ use crate::matrix::{self, Sample};
 
 /// Scenarios about files that are really there.
 const ON_DISK: [&str; 4] = ["outside", "mcp-stdio", "permission-waits", "permission-refused"];
-/// Scenarios about commands that an agent runs without the client. Terminals of the client would run real commands too, for
-/// which a paused clock does not wait.
+/// Scenarios about commands that an agent runs without the client. Terminals of the client would
+/// run real commands too, for which a paused clock does not wait.
 const ON_DISK_SHELL: [&str; 2] = ["permission-waits-run", "permission-refused-run"];
 const ON_DISK_V2: [&str; 8] = [
     "cwd",
@@ -27,7 +28,8 @@ const ON_DISK_V2: [&str; 8] = [
     "v2-unknown-option",
 ];
 
-/// An agent in this process. On disk its scenarios have a directory, elsewhere only the name of one.
+/// An agent in this process. On disk its scenarios have a directory, elsewhere only the name of
+/// one.
 struct Mutant {
     memory: Memory,
     on_disk: bool,

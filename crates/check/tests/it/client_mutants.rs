@@ -1,5 +1,6 @@
-//! The checker against the conformant client, in which it must find no failure, and against each variant, in which it must find
-//! the broken rule and nothing else. In memory and with a paused clock: no deadline takes real time.
+//! The checker against the conformant client, in which it must find no failure, and against each
+//! variant, in which it must find the broken rule and nothing else. In memory and with a paused
+//! clock: no deadline takes real time.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::matrix::{self, Sample};
 
-/// A client in this process. On disk its scenarios have a directory, elsewhere only the name of one; its commands are pretended.
+/// A client in this process. On disk its scenarios have a directory, elsewhere only the name of
+/// one; its commands are pretended.
 struct Mutant {
     variant: Option<&'static str>,
     version: Version,

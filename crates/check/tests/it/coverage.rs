@@ -1,7 +1,7 @@
 //! How much of the protocol the checker covers, and how much of that has been shown to fail.
 //!
-//! That each variant is really found is what `agent_mutants` and `client_mutants` show; here they are counted.
-//! `cargo xtask check-coverage` runs all three and prints the table.
+//! That each variant is really found is what `agent_mutants` and `client_mutants` show; here they
+//! are counted. `cargo xtask check-coverage` runs all three and prints the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 

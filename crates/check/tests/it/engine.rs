@@ -219,7 +219,8 @@ async fn a_refusal_that_has_another_reason_is_no_matter_of_meta() {
     assert_eq!(failed.map(|outcome| outcome.rule.id).collect::<Vec<_>>(), Vec::<&str>::new());
 }
 
-/// An agent whose answer to an unknown method takes longer than a deadline: `is_slow` gets the number of the connection.
+/// An agent whose answer to an unknown method takes longer than a deadline: `is_slow` gets the
+/// number of the connection.
 fn hesitant(is_slow: fn(usize) -> bool, wait: Duration) -> Memory {
     let count = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     Memory::new(move |link: Link, _: &StartOptions| {

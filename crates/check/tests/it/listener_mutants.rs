@@ -1,5 +1,6 @@
-//! The checker against a conformant client over our transports, in which it must find no failure, and against a proxy behind it that
-//! breaks a rule of the transports. Over sockets and in real time.
+//! The checker against a conformant client over our transports, in which it must find no failure,
+//! and against a proxy behind it that breaks a rule of the transports. Over sockets and in real
+//! time.
 
 use std::net::SocketAddr;
 use std::time::Duration;

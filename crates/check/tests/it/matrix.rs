@@ -31,8 +31,8 @@ fn failure_text(reports: &[Report], of: &BTreeSet<&'static str>) -> String {
     text
 }
 
-/// Nothing is held against the good program, each duty that can be seen was seen kept, and no scenario stopped early but those in
-/// `stopping`.
+/// Nothing is held against the good program, each duty that can be seen was seen kept, and no
+/// scenario stopped early but those in `stopping`.
 #[track_caller]
 pub fn assert_good(reports: &[Report], role: Role, version: Version, stopping: &[&str]) {
     let failed = failures(reports);
@@ -50,7 +50,8 @@ pub fn assert_good(reports: &[Report], role: Role, version: Version, stopping: &
     assert!(unseen.is_empty(), "rules that no scenario showed:\n{unseen}");
 }
 
-/// Nothing is held against the good server or client, and each rule of a scenario about a transport was seen kept.
+/// Nothing is held against the good server or client, and each rule of a scenario about a transport
+/// was seen kept.
 #[track_caller]
 pub fn assert_kept(reports: &[Report], role: Role) {
     let failed = failures(reports);
@@ -74,7 +75,8 @@ pub fn failure_list(reports: &[Report]) -> String {
     failure_text(reports, &failures(reports))
 }
 
-/// The rules of a version over stdio that bind this side, must or should be kept, and can be seen from outside.
+/// The rules of a version over stdio that bind this side, must or should be kept, and can be seen
+/// from outside.
 fn duties(role: Role, version: Version) -> impl Iterator<Item = &'static str> {
     let binds = move |rule: &&attache_check::Rule| {
         let duty = !matches!(rule.level, Level::May | Level::Rec);
@@ -88,8 +90,8 @@ fn duties(role: Role, version: Version) -> impl Iterator<Item = &'static str> {
     rules::all().iter().filter(binds).map(|rule| rule.id)
 }
 
-/// The differences between the failures of a variant and those expected; empty if there are none. If only some scenarios
-/// ran (`whole` is false), rules of `also` may be missing.
+/// The differences between the failures of a variant and those expected; empty if there are none.
+/// If only some scenarios ran (`whole` is false), rules of `also` may be missing.
 pub fn wrong(variant: &Variant, reports: &[Report], whole: bool) -> String {
     let failed = failures(reports);
     let mut wrong = String::new();
@@ -112,8 +114,8 @@ pub fn wrong(variant: &Variant, reports: &[Report], whole: bool) -> String {
     wrong
 }
 
-/// Plays the sample of a variant, and all scenarios if the sample does not show its fault: some faults show only in scenarios about
-/// other rules. Returns what is wrong.
+/// Plays the sample of a variant, and all scenarios if the sample does not show its fault: some
+/// faults show only in scenarios about other rules. Returns what is wrong.
 pub async fn find_out<F: Future<Output = Vec<Report>>>(
     variant: &'static Variant,
     number: usize,
@@ -130,7 +132,8 @@ pub async fn find_out<F: Future<Output = Vec<Report>>>(
 /// The scenarios that a variant plays.
 #[derive(Clone, Copy)]
 pub enum Sample {
-    /// Those that concern it, and every fifth of the others, by turns. Another variant plays the rest.
+    /// Those that concern it, and every fifth of the others, by turns. Another variant plays the
+    /// rest.
     Turns {
         variant: &'static Variant,
         number: usize,
@@ -139,7 +142,8 @@ pub enum Sample {
 }
 
 impl Sample {
-    /// The sample of a variant: with `ATTACHE_MATRIX=whole`, as in `cargo xtask matrix`, all scenarios.
+    /// The sample of a variant: with `ATTACHE_MATRIX=whole`, as in `cargo xtask matrix`, all
+    /// scenarios.
     fn of(variant: &'static Variant, number: usize) -> Sample {
         let is_whole = std::env::var("ATTACHE_MATRIX").is_ok_and(|matrix| matrix == "whole");
         if is_whole { Sample::All } else { Sample::Turns { variant, number } }
@@ -176,7 +180,8 @@ pub fn concerns(variant: &Variant, scenario: &Scenario) -> bool {
     scenario.rules.iter().any(|rule| *rule == variant.rule() || variant.also.contains(rule))
 }
 
-/// Plays every variant (with `ATTACHE_VARIANT` those whose name begins so) on all processors, each on a clock that stands still.
+/// Plays every variant (with `ATTACHE_VARIANT` those whose name begins so) on all processors, each
+/// on a clock that stands still.
 #[track_caller]
 pub fn assert_each<F: Future<Output = String>>(
     variants: &'static [Variant],

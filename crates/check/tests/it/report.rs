@@ -1,4 +1,5 @@
-//! Reports as they are printed. `ATTACHE_BLESS=1 cargo test -p attache-check report` updates the snapshots.
+//! Reports as they are printed. `ATTACHE_BLESS=1 cargo test -p attache-check report` updates the
+//! snapshots.
 
 use std::path::PathBuf;
 
@@ -10,7 +11,8 @@ use crate::talk::begun;
 
 const PROMPT: &str = r#"c {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"<b>hi & \"bye\"</b>\u0007"}]}}"#;
 
-/// A conversation with one duty broken, one piece of advice not followed, and text that must be escaped.
+/// A conversation with one duty broken, one piece of advice not followed, and text that must be
+/// escaped.
 fn sample() -> Report {
     let mut trace = begun(
         "{}",
@@ -97,7 +99,8 @@ fn the_badge() {
     assert_eq!(says(&report), "ACP agent v1: could not run");
 }
 
-/// Text of the peer is escaped wherever it stands: as a line, a label, a method, an error, a name, on stderr, in the command.
+/// Text of the peer is escaped wherever it stands: as a line, a label, a method, an error, a name,
+/// on stderr, in the command.
 #[test]
 fn text_of_a_peer_is_escaped_in_the_page() {
     let evil =
@@ -196,7 +199,8 @@ fn advice_does_not_fail_a_build() {
     assert_eq!(text.matches("<failure ").count(), 2, "only the two duties fail");
 }
 
-/// Every tag is closed in order, attributes are quoted, and nothing stands in the text that XML does not allow. `void` elements have no end.
+/// Every tag is closed in order, attributes are quoted, and nothing stands in the text that XML
+/// does not allow. `void` elements have no end.
 fn well_formed(text: &str, void: &[&str]) {
     let mut open: Vec<String> = Vec::new();
     let mut rest = text;

@@ -1,5 +1,6 @@
-//! The checker against our server with the conformant agent behind it, in which it must find no failure, and against a proxy before
-//! it that breaks a rule of the transports. Over sockets and in real time.
+//! The checker against our server with the conformant agent behind it, in which it must find no
+//! failure, and against a proxy before it that breaks a rule of the transports. Over sockets and in
+//! real time.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -17,7 +17,8 @@ fn every_rule_says_whether_it_is_asked_for() {
     for rule in rules::all() {
         let sources = rule.sources();
         assert!(sources.asked.len() > 20, "{} says {:?}", rule.id, sources.asked);
-        // A rule of which one can say that the specification does not ask for it is not a MUST that counts.
+        // A rule of which one can say that the specification does not ask for it is not a MUST that
+        // counts.
         let is_disputed = sources.asked.starts_with("Yes");
         assert!(!(is_disputed && rule.tier().binds()), "{}: {}", rule.id, sources.asked);
     }

@@ -32,9 +32,11 @@
 //! | `ignore` | no answer |
 //! | `deaf` | from now on `session/cancel` is not heard |
 //!
-//! In texts, `$session`, `$cwd`, `$prompt`, `$last`, `$id`, `$pid`, `$turn` (of this session, over all processes) and `$env.NAME` stand for what they say.
-//! What is not scripted has a plain answer: `initialize` says that nothing special can be done, `session/new` gives an id, `session/prompt` says the prompt
-//! again. A prompt that waits for something is answered `cancelled` when `session/cancel` comes.
+//! In texts, `$session`, `$cwd`, `$prompt`, `$last`, `$id`, `$pid`, `$turn` (of this session, over
+//! all processes) and `$env.NAME` stand for what they say. What is not scripted has a plain answer:
+//! `initialize` says that nothing special can be done, `session/new` gives an id, `session/prompt`
+//! says the prompt again. A prompt that waits for something is answered `cancelled` when
+//! `session/cancel` comes.
 //!
 //! All that arrives is written to `SCRIPT.log`, one message per line.
 
@@ -215,7 +217,8 @@ impl<L: Iterator<Item = std::io::Result<String>>> Agent<L> {
         }
     }
 
-    /// Reads on until a method comes; what else comes is kept. `false` if the prompt was cancelled and is answered.
+    /// Reads on until a method comes; what else comes is kept. `false` if the prompt was cancelled
+    /// and is answered.
     fn wait(&mut self, method: &str) -> bool {
         let waiting = self.id.clone();
         loop {
@@ -295,7 +298,8 @@ impl<L: Iterator<Item = std::io::Result<String>>> Agent<L> {
         }
     }
 
-    /// Puts in what the variables stand for. In JSON they stand between quotes, so what they hold is written as JSON would.
+    /// Puts in what the variables stand for. In JSON they stand between quotes, so what they hold
+    /// is written as JSON would.
     fn fill(&self, text: &str) -> String {
         let quoted = |text: &str| {
             let json = json!(text).to_string();

@@ -40,7 +40,8 @@ impl Script {
         Script { sections }
     }
 
-    /// What to do when a method arrives for the nth time: what is said for just that time, else what is said for every time.
+    /// What to do when a method arrives for the nth time: what is said for just that time, else
+    /// what is said for every time.
     pub(crate) fn section(&self, method: &str, time: usize) -> Option<Vec<Act>> {
         let of = |wanted: Option<usize>| {
             self.sections.iter().find(|section| section.method == method && section.time == wanted)

@@ -1,4 +1,5 @@
-//! `attache agent --login PROVIDER`: asks for a key and keeps it for the agent; `--logout PROVIDER` forgets it.
+//! `attache agent --login PROVIDER`: asks for a key and keeps it for the agent; `--logout PROVIDER`
+//! forgets it.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
@@ -37,7 +38,8 @@ pub(crate) async fn save_key(cx: &Cx, provider: &Provider) -> Result<()> {
     Ok(())
 }
 
-/// Asks for a key until the provider accepts it, with a remark if the provider cannot be asked. `None` without one.
+/// Asks for a key until the provider accepts it, with a remark if the provider cannot be asked.
+/// `None` without one.
 async fn ask_for_key(provider: &Provider) -> Result<Option<(Key, String)>> {
     let name = &provider.name;
     loop {

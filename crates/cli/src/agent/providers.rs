@@ -1,5 +1,5 @@
-//! `[providers.NAME]` in the user's settings: providers of models and their addresses. The settings of a project cannot name any,
-//! because a provider reads the project.
+//! `[providers.NAME]` in the user's settings: providers of models and their addresses. The settings
+//! of a project cannot name any, because a provider reads the project.
 
 use attache_agent::model::Settings;
 

@@ -2,8 +2,8 @@
 
 use crate::error::{Failure, Result};
 
-/// Splits a command line as a shell would, by blanks outside of quotes and after no backslash. Nothing
-/// is expanded, and `#` begins no comment.
+/// Splits a command line as a shell would, by blanks outside of quotes and after no backslash.
+/// Nothing is expanded, and `#` begins no comment.
 pub(crate) fn split(line: &str) -> Result<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -32,8 +32,8 @@ pub(crate) fn split(line: &str) -> Result<Vec<String>> {
 
 /// Returns words as a command line that [`split`] reads back as the same words.
 ///
-/// Stored sessions are found by this text, so it must not change. `host::policy::quote` quotes more,
-/// because a person reads it as a shell would.
+/// Stored sessions are found by this text, so it must not change. `host::policy::quote` quotes
+/// more, because a person reads it as a shell would.
 pub(crate) fn join<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_@%+=:,./^~-".contains(letter);
     let quoted = words.into_iter().map(|word| {

@@ -287,7 +287,8 @@ impl<I: Iterator<Item = String>> Parser<'_, I> {
         Ok(())
     }
 
-    /// A single word that is nearly a command or an agent, or a command of other programs, is not a prompt.
+    /// A single word that is nearly a command or an agent, or a command of other programs, is not a
+    /// prompt.
     fn check_bare_word(&self) -> Result<()> {
         let ([word], 1, false) = (self.line.words.as_slice(), self.line.commands.len(), self.verbatim) else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The commands for agents and recordings: the own agent, the MCP server, the server, the demo, record, replay,
-//! trace and check.
+//! The commands for agents and recordings: the own agent, the MCP server, the server, the demo,
+//! record, replay, trace and check.
 
 use super::flags::{
     CheckFlags, Flag, Hint, HubFlags, McpServerFlags, OwnAgentFlags, RecordFlags, ReplayFlags, ServeFlags,

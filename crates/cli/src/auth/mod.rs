@@ -2,9 +2,9 @@
 //!
 //! The agent says which ways there are. Some it carries out itself, asking for a page to be visited
 //! perhaps; some run its program in the terminal; some want variables in its environment.
-//! `login.rs` does them, `status.rs` shows the status, `store.rs` keeps variables and credentials of agents
-//! where the user wants that, `adopt.rs` finds an agent for those that have none, `ask.rs` and
-//! `question.rs` talk to the user.
+//! `login.rs` does them, `status.rs` shows the status, `store.rs` keeps variables and credentials
+//! of agents where the user wants that, `adopt.rs` finds an agent for those that have none,
+//! `ask.rs` and `question.rs` talk to the user.
 //!
 //! What never happens here: a credential is sent in a message, printed, written to a file without
 //! consent, or given to another agent than the one that it was stored for; a method of an unknown

@@ -1,4 +1,5 @@
-//! Effects that need more than the screen: lists for pickers, exports, the record of the conversation.
+//! Effects that need more than the screen: lists for pickers, exports, the record of the
+//! conversation.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -69,8 +70,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Offers the conversations with all agents in all directories. One that this agent can load here is opened in this
-    /// chat, another one in a new chat in its place.
+    /// Offers the conversations with all agents in all directories. One that this agent can load
+    /// here is opened in this chat, another one in a new chat in its place.
     fn list_conversations(&mut self) {
         let now = std::time::SystemTime::now();
         let current = self.saved.as_ref().and_then(|saved| saved.record()).map(|record| record.id);
@@ -138,7 +139,8 @@ impl Driver<'_> {
         Ok(path)
     }
 
-    /// Records the conversation before its first prompt, so that it can be resumed. An error does not end the chat.
+    /// Records the conversation before its first prompt, so that it can be resumed. An error does
+    /// not end the chat.
     pub(super) async fn save_conversation(&mut self, session: &Session, prompt: &str) {
         if self.saved.is_some() {
             return;

@@ -1,4 +1,5 @@
-//! The state of the chat: events and keys in, lines and effects out. It knows no terminal, clock or connection.
+//! The state of the chat: events and keys in, lines and effects out. It knows no terminal, clock or
+//! connection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -125,7 +126,8 @@ pub(crate) struct App {
     pub(crate) introduced: bool,
     /// The time at which it appeared.
     pub(crate) asked: Option<Instant>,
-    /// Whether the user was typing when it appeared: keys still go to the editor, so that no letter answers.
+    /// Whether the user was typing when it appeared: keys still go to the editor, so that no letter
+    /// answers.
     pub(crate) writing: bool,
     /// A short text in place of the status.
     pub(crate) hint: Option<String>,
@@ -171,7 +173,8 @@ pub(crate) struct App {
     /// The prompt of the running turn.
     sent: String,
     pub(super) sessions: Vec<SessionInfo>,
-    /// The title in the list of sessions, or the name of the saved session, for an agent that reports no title.
+    /// The title in the list of sessions, or the name of the saved session, for an agent that
+    /// reports no title.
     pub(crate) known_title: Option<String>,
     /// Whether it was said that the agent prints lines that are no messages.
     pub(super) noise_shown: bool,

@@ -14,7 +14,8 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Endings of files that are attached when they are dropped on the terminal.
 const PICTURES: &[&str] = &["png", "jpg", "jpeg", "gif", "webp"];
 
-/// Programs that print the picture in the clipboard, with the variable that says whether they can work here.
+/// Programs that print the picture in the clipboard, with the variable that says whether they can
+/// work here.
 const PROGRAMS: &[(&str, &[&str])] = &[
     ("WAYLAND_DISPLAY", &["wl-paste", "--no-newline", "--type", "image/png"]),
     ("DISPLAY", &["xclip", "-selection", "clipboard", "-target", "image/png", "-out"]),

@@ -145,7 +145,8 @@ pub(crate) fn parse(text: &str, state: &SessionState) -> Input {
     })
 }
 
-/// Whether an agent's command replaces the built-in one: an agent knows better what fills its context.
+/// Whether an agent's command replaces the built-in one: an agent knows better what fills its
+/// context.
 fn is_agents(name: &str, state: &SessionState) -> bool {
     name == "context" && state.commands.iter().any(|command| command.name == name)
 }

@@ -338,8 +338,8 @@ impl Driver<'_> {
         connection.stderr.clear();
     }
 
-    /// Handles an event of the turn and those that have arrived already; keys are read after that. A value
-    /// is the end of the turn.
+    /// Handles an event of the turn and those that have arrived already; keys are read after that.
+    /// A value is the end of the turn.
     fn take_in(
         &mut self,
         first: Result<Option<Event>>,

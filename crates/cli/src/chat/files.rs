@@ -13,7 +13,8 @@ const MAX_FILES: usize = 200_000;
 /// Most candidates in the menu.
 const OFFERED: usize = 50;
 
-/// Lists files and directories below `cwd`, without hidden ones and those that `.gitignore` names. Blocks.
+/// Lists files and directories below `cwd`, without hidden ones and those that `.gitignore` names.
+/// Blocks.
 pub(crate) fn walk(cwd: &Path) -> Vec<String> {
     let entries = WalkBuilder::new(cwd).require_git(false).build().filter_map(Result::ok);
     let named = entries.filter_map(|entry| {
@@ -47,7 +48,8 @@ impl Files {
 }
 
 impl App {
-    /// Opens, narrows or closes the menu of the `@file` at the cursor. Returns whether there is one.
+    /// Opens, narrows or closes the menu of the `@file` at the cursor. Returns whether there is
+    /// one.
     pub(super) fn mention_menu(&mut self) -> bool {
         let before = self.editor.text().get(..self.editor.cursor()).unwrap_or_default();
         self.files.dismissed = false;

@@ -1,4 +1,5 @@
-//! Programs that get the terminal for a while: an editor for the prompt, `!` commands, the login of an agent.
+//! Programs that get the terminal for a while: an editor for the prompt, `!` commands, the login of
+//! an agent.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -82,7 +83,8 @@ impl Ui {
         }
     }
 
-    /// Opens the text of the prompt in the user's editor and takes it back when the editor ends well.
+    /// Opens the text of the prompt in the user's editor and takes it back when the editor ends
+    /// well.
     async fn edit(&mut self, app: &mut App) -> io::Result<()> {
         app.editor.expand();
         let directory = private::TempDir::new("attache-prompt")?;

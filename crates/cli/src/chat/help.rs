@@ -108,7 +108,8 @@ pub(crate) fn changes(files: &[FileDiff], canvas: &Canvas) -> Vec<Line> {
     lines
 }
 
-/// The changes that the agent has announced, for a chat without checkpoints. Those that are not there any more are left out.
+/// The changes that the agent has announced, for a chat without checkpoints. Those that are not
+/// there any more are left out.
 pub(crate) fn announced(transcript: &Transcript) -> Vec<FileDiff> {
     let changes = transcript.changes.iter().map(|change| FileDiff {
         path: change.path.clone().into(),
@@ -123,7 +124,8 @@ pub(crate) fn announced(transcript: &Transcript) -> Vec<FileDiff> {
     changes.filter(is_there).collect()
 }
 
-/// Renders the MCP servers of the session. Arguments, variables and the query of an address may hold credentials.
+/// Renders the MCP servers of the session. Arguments, variables and the query of an address may
+/// hold credentials.
 pub(crate) fn servers(servers: &[McpServer], canvas: &Canvas) -> Vec<Line> {
     let rows: Vec<_> = servers
         .iter()

@@ -302,7 +302,8 @@ fn tool_lines(
     lines
 }
 
-/// Whether the content of a refused call only says again what the question showed: its title or its command.
+/// Whether the content of a refused call only says again what the question showed: its title or its
+/// command.
 fn repeats(tool: &ToolCall, text: &str) -> bool {
     let lines: Vec<&str> = text.trim().lines().filter(|line| !markdown::is_fence(line)).collect();
     let text = lines.join("\n");
@@ -350,7 +351,8 @@ fn text_lines(text: &str, extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>
     barred(over, all.get(over..).unwrap_or_default(), extent, canvas, lines);
 }
 
-/// Draws content of a tool call. It is Markdown, but most agents send plain output: only code blocks tell them apart.
+/// Draws content of a tool call. It is Markdown, but most agents send plain output: only code
+/// blocks tell them apart.
 fn content_lines(text: &str, extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>) {
     if !text.lines().any(|line| line.trim_start().starts_with("```")) {
         return text_lines(text, extent, canvas, lines);

@@ -258,7 +258,8 @@ impl App {
             return;
         }
         if key.code == KeyCode::Enter {
-            // Enter submits the text, which may be the chosen item. A part of a command's name stands for the first one.
+            // Enter submits the text, which may be the chosen item. A part of a command's name
+            // stands for the first one.
             let typed = self.editor.text().trim_end().strip_prefix('/').unwrap_or_default();
             let unknown = !typed.is_empty()
                 && menu.from == 0

@@ -59,8 +59,8 @@ impl App {
             let room = rows.saturating_sub(live.len());
             up = self.view.scrollback.last(room, &self.transcript.terminal_outputs.lock(), &self.canvas);
         }
-        // On very narrow screens not everything can be wrapped. A line that the terminal wraps itself would
-        // shift the next frame.
+        // On very narrow screens not everything can be wrapped. A line that the terminal wraps
+        // itself would shift the next frame.
         let columns = self.canvas.columns;
         for line in up.iter_mut().chain(&mut live).filter(|line| line.width() > columns) {
             *line = cut_line(line, columns, self.canvas.look);

@@ -2,22 +2,24 @@
 //!
 //! Layers, each of which can be tested without the ones below:
 //!
-//! - `transcript` is the model of the conversation with what the chat adds to it; `subagents` and `tasks` belong to it.
+//! - `transcript` is the model of the conversation with what the chat adds to it; `subagents` and
+//!   `tasks` belong to it.
 //! - `view` turns blocks into styled lines and decides which of them are finished.
-//! - `ask` holds questions of the agent and of our own guards; `commands` parses slash commands, `help`
-//!   prints their output.
-//! - `app` is the whole state: events and keys in, lines and effects out. `keys` handles keys, `layout` draws.
+//! - `ask` holds questions of the agent and of our own guards; `commands` parses slash commands,
+//!   `help` prints their output.
+//! - `app` is the whole state: events and keys in, lines and effects out. `keys` handles keys,
+//!   `layout` draws.
 //! - `item` draws one item, `scrollback` keeps those that may be drawn again.
 //! - `picker` is a list to choose from, `files` the list for `@`, `attention` calls the user.
-//! - `ui` waits for input and decides when to draw, `drive` is the main loop, `open` opens sessions,
-//!   `saved_session` keeps one, `traffic` receives the wire, `actions` are the commands that need more than the screen,
-//!   `foreground` gives the terminal to other programs, `resume` finds the conversation of `-c` and `-r`, `undo` takes changes of files back,
-//!   `typing` passes keys to commands of the agent, `clipboard` has pictures. [`run`] is
-//!   the entry point.
+//! - `ui` waits for input and decides when to draw, `drive` is the main loop, `open` opens
+//!   sessions, `saved_session` keeps one, `traffic` receives the wire, `actions` are the commands
+//!   that need more than the screen, `foreground` gives the terminal to other programs, `resume`
+//!   finds the conversation of `-c` and `-r`, `undo` takes changes of files back, `typing` passes
+//!   keys to commands of the agent, `clipboard` has pictures. [`run`] is the entry point.
 //!
-//! What never happens here: text of an agent reaches the terminal with its control characters; a page is opened or a
-//! permission given without the user's key; a letter that was typed for a prompt answers a question; the terminal is left
-//! raw; the program wakes up while nothing happens.
+//! What never happens here: text of an agent reaches the terminal with its control characters; a
+//! page is opened or a permission given without the user's key; a letter that was typed for a
+//! prompt answers a question; the terminal is left raw; the program wakes up while nothing happens.
 
 mod actions;
 mod app;

@@ -71,7 +71,8 @@ impl Driver<'_> {
         connection.new_session().await
     }
 
-    /// Restarts the agent and reopens the session. Returns `None` after a failure, which is on the screen then.
+    /// Restarts the agent and reopens the session. Returns `None` after a failure, which is on the
+    /// screen then.
     pub(super) async fn restart(&mut self, old: &Session) -> io::Result<OrExit<Option<Session>>> {
         self.app.notice(Severity::Info, "restarting the agent");
         let (starter, before, id) = (self.starter.clone(), self.connection.agent.clone(), old.id().clone());

@@ -1,4 +1,5 @@
-//! `-c` and `-r`: finds the conversation to resume, before settings are read, because its directory decides about them.
+//! `-c` and `-r`: finds the conversation to resume, before settings are read, because its directory
+//! decides about them.
 
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
@@ -15,8 +16,8 @@ use crate::runtime::runtime;
 use crate::session_store::{Record, Store, is_meant, short};
 use crate::time::ago;
 
-/// Finds the conversation that `--continue` or `--resume` names and changes the command line to it: agent, directory
-/// and record. Returns `false` if the user left the list.
+/// Finds the conversation that `--continue` or `--resume` names and changes the command line to it:
+/// agent, directory and record. Returns `false` if the user left the list.
 pub(crate) fn choose(paths: &Paths, line: &mut CommandLine, flags: &mut Flags) -> Result<bool> {
     if !flags.prompt.resume && !flags.prompt.continue_last {
         return Ok(true);

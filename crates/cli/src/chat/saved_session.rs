@@ -1,4 +1,5 @@
-//! The saved session of the chat, which `attache prompt -s NAME` continues, and the other way round.
+//! The saved session of the chat, which `attache prompt -s NAME` continues, and the other way
+//! round.
 
 use attache::client::Session;
 use attache::wire::v1::{ProtocolVersion, SessionId};

@@ -1,6 +1,8 @@
-//! Items that went up into the terminal's scrollback and can be drawn again, in another width or in full.
+//! Items that went up into the terminal's scrollback and can be drawn again, in another width or in
+//! full.
 //!
-//! The terminal's own scrollback cannot be changed. But its last screen can be redrawn, and `/show` draws items again below.
+//! The terminal's own scrollback cannot be changed. But its last screen can be redrawn, and `/show`
+//! draws items again below.
 
 use std::collections::VecDeque;
 
@@ -90,8 +92,8 @@ impl Scrollback {
         }
     }
 
-    /// Draws the last entries for this canvas, as many lines as fit into `rows`. Unfolded, an entry that begins on the screen is
-    /// drawn to its end.
+    /// Draws the last entries for this canvas, as many lines as fit into `rows`. Unfolded, an entry
+    /// that begins on the screen is drawn to its end.
     pub(crate) fn last(&self, rows: usize, outputs: &Outputs, canvas: &Canvas) -> Vec<Line> {
         let folded = Canvas { unfold: false, ..canvas.clone() };
         let (mut from, mut count) = (self.entries.len(), 0);

@@ -132,7 +132,8 @@ impl Starter<'_> {
         Connection::new(setup, agent, services, guard, stderr)
     }
 
-    /// Records a conversation without a name. It is closed for `attache prompt`, which has a session of its own.
+    /// Records a conversation without a name. It is closed for `attache prompt`, which has a
+    /// session of its own.
     pub(crate) async fn save(
         &self,
         connection: &Connection,
@@ -145,7 +146,8 @@ impl Starter<'_> {
         let known = store.all()?.into_iter().find(|record| {
             record.session_id == id && record.cwd == *cwd && record.agent_command == spec.identity()
         });
-        // An agent that numbers its sessions may use the id of an older one, which it cannot resume.
+        // An agent that numbers its sessions may use the id of an older one, which it cannot
+        // resume.
         let known = known.filter(|record| record.restorable == Some(true));
         let record = match known {
             Some(record) => record,
@@ -352,7 +354,8 @@ fn greeting(cx: &Cx, connection: &Connection) -> String {
     format!("{} in {}; /help shows commands and keys", name.trim_end(), cx.cwd.display())
 }
 
-/// Lets the user choose a login method of the agent and runs it. Returns `false` if there is none, or the user leaves.
+/// Lets the user choose a login method of the agent and runs it. Returns `false` if there is none,
+/// or the user leaves.
 async fn log_in(cx: &Cx, connection: &Connection) -> Result<bool> {
     let name = &connection.setup.spec.name;
     loop {

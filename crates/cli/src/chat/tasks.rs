@@ -90,7 +90,8 @@ impl Tasks {
         }
     }
 
-    /// Notes a change of a tool call of the session itself. Returns whether the call is background work.
+    /// Notes a change of a tool call of the session itself. Returns whether the call is background
+    /// work.
     pub(crate) fn note(&mut self, change: &ToolCallChange) -> bool {
         let id = change.id();
         let known = self.calls.iter().position(|call| call.id == *id);
@@ -141,7 +142,8 @@ pub(crate) fn whole_call(change: &ToolCallChange) -> ToolCallUpdate {
 }
 
 impl Transcript {
-    /// Returns the words for background work: the title of a call, a command, the name of a subagent.
+    /// Returns the words for background work: the title of a call, a command, the name of a
+    /// subagent.
     fn task_title(&self, id: &TaskId) -> String {
         match id {
             TaskId::ToolCall(id) => {

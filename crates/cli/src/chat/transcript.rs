@@ -47,7 +47,8 @@ pub(crate) struct Transcript {
 }
 
 impl Transcript {
-    /// Folds an event. Questions and state of the session are handled elsewhere and have no effect here.
+    /// Folds an event. Questions and state of the session are handled elsewhere and have no effect
+    /// here.
     pub(crate) fn event(&mut self, event: Event) {
         let (session, event) = match event {
             Event::FromSubagent(id, event) => (Some(id), *event),
@@ -255,7 +256,8 @@ impl Transcript {
         }
     }
 
-    /// Drops the tool call in front, which has not ended. If it can be kept in mind, it comes back with its end.
+    /// Drops the tool call in front, which has not ended. If it can be kept in mind, it comes back
+    /// with its end.
     pub(crate) fn retire_front(&mut self) {
         if self.model.retired() < MAX_RETIRED {
             self.model.retire_front();
@@ -282,7 +284,8 @@ impl Transcript {
     }
 }
 
-/// Turns an event back into the update that it came from. `None` for questions and for state of the session.
+/// Turns an event back into the update that it came from. `None` for questions and for state of the
+/// session.
 fn to_update(event: Event) -> Option<SessionUpdate> {
     Some(match event {
         Event::Text(text) => text_chunk(Speaker::Agent, text),

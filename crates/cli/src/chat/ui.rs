@@ -1,7 +1,7 @@
 //! Input besides the session's own events, and the decision when to draw.
 //!
-//! No clock ticks: it sleeps until an event arrives, until a change is due on the screen, or, while a
-//! spinner is visible, until its next picture.
+//! No clock ticks: it sleeps until an event arrives, until a change is due on the screen, or, while
+//! a spinner is visible, until its next picture.
 
 use std::io::{self, Stdout};
 use std::time::{Duration, Instant};

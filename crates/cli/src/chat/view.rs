@@ -1,5 +1,5 @@
-//! From items to lines. Finished items go up into the terminal's own scrollback; items that still change stay below and
-//! are redrawn.
+//! From items to lines. Finished items go up into the terminal's own scrollback; items that still
+//! change stay below and are redrawn.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,8 @@ use attache_term::render::markdown;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{Look, clean, width, wrap};
 
-/// A message that does not end is split at this length, so that drawing stays cheap and memory bounded.
+/// A message that does not end is split at this length, so that drawing stays cheap and memory
+/// bounded.
 const MAX_OPEN_TEXT: usize = 16 << 10;
 
 /// The frame of a spinner that does not move.
@@ -36,7 +37,8 @@ pub(crate) struct Canvas {
 }
 
 impl Canvas {
-    /// A canvas for lines that go up before their item has ended: a spinner would stand still there.
+    /// A canvas for lines that go up before their item has ended: a spinner would stand still
+    /// there.
     fn still(&self) -> Canvas {
         Canvas { beat: STILL, ..self.clone() }
     }
@@ -95,8 +97,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Takes the finished items out of the transcript and returns their lines. If more than `room` lines would stay, the
-    /// items above the last one go too, finished or not.
+    /// Takes the finished items out of the transcript and returns their lines. If more than `room`
+    /// lines would stay, the items above the last one go too, finished or not.
     pub(crate) fn settle(&mut self, transcript: &mut Transcript, canvas: &Canvas, room: usize) -> Vec<Line> {
         let mut lines = Vec::new();
         loop {
@@ -199,8 +201,8 @@ impl View {
         self.above = above;
     }
 
-    /// Takes out the part of the message in front that does not change any more. A thought stays together, because it is
-    /// folded when it is complete.
+    /// Takes out the part of the message in front that does not change any more. A thought stays
+    /// together, because it is folded when it is complete.
     fn take_part(&mut self, transcript: &mut Transcript, canvas: &Canvas, lines: &mut Vec<Line>) {
         let Some(Item { session, kind: ItemKind::Message(message) }) = transcript.model.front_mut() else {
             return;

@@ -44,7 +44,8 @@ impl Stage {
         self.store.end(turn).unwrap();
     }
 
-    /// Undoes the last turn; returns the names of the files that were changed, and those left with the reason.
+    /// Undoes the last turn; returns the names of the files that were changed, and those left with
+    /// the reason.
     fn undo(&mut self) -> (Vec<String>, Vec<String>) {
         let outcome = self.store.undo("c").unwrap();
         self.names(outcome)

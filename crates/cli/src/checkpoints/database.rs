@@ -27,8 +27,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The version of the schema, which is a part of the file's name.
 const VERSION: u8 = 1;
 
-/// Content is stored once per hash. `known` is the last survey, which saves reading files again; `before` is the workspace before
-/// turns that have not ended.
+/// Content is stored once per hash. `known` is the last survey, which saves reading files again;
+/// `before` is the workspace before turns that have not ended.
 const SCHEMA: &str = "
 CREATE TABLE blob (hash TEXT PRIMARY KEY, bytes BLOB NOT NULL);
 CREATE TABLE known (path BLOB PRIMARY KEY, stamp TEXT, state TEXT NOT NULL, hash TEXT) WITHOUT ROWID;
@@ -303,8 +303,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Removes the files of workspaces that were not used for long, and the oldest while there are too many bytes. Files in use and
-/// the one named `own` are kept.
+/// Removes the files of workspaces that were not used for long, and the oldest while there are too
+/// many bytes. Files in use and the one named `own` are kept.
 fn sweep(directory: &Path, own: &str) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     let mut found: Vec<(SystemTime, u64, String)> = entries

@@ -1,16 +1,19 @@
-//! Checkpoints: the files of a workspace before and after each turn of a chat, so that any agent's changes can be undone.
+//! Checkpoints: the files of a workspace before and after each turn of a chat, so that any agent's
+//! changes can be undone.
 //!
-//! The workspace is surveyed before a prompt is sent and after the turn, so it does not matter how an agent writes: through the
-//! client, in a command, or by itself. Files are compared by size and times, and read only if those differ. Contents are kept in a
-//! private SQLite file per workspace, within bounds.
+//! The workspace is surveyed before a prompt is sent and after the turn, so it does not matter how
+//! an agent writes: through the client, in a command, or by itself. Files are compared by size and
+//! times, and read only if those differ. Contents are kept in a private SQLite file per workspace,
+//! within bounds.
 //!
-//! - `report` is what callers get. `state` is what a path is at one moment; `survey` lists the workspace; `database` stores both.
-//! - `turns` begins and ends turns and finds their changes; `undo` takes changes back, `parts` one hunk of them, `show` lists
-//!   them for `/diff`.
+//! - `report` is what callers get. `state` is what a path is at one moment; `survey` lists the
+//!   workspace; `database` stores both.
+//! - `turns` begins and ends turns and finds their changes; `undo` takes changes back, `parts` one
+//!   hunk of them, `show` lists them for `/diff`.
 //! - [`Checkpoints`] runs all of it on a thread of its own, in order.
 //!
-//! What never happens here: a file is written that differs from what the turn left there; a path leads out of the workspace or
-//! through a link; a file of version control is touched.
+//! What never happens here: a file is written that differs from what the turn left there; a path
+//! leads out of the workspace or through a link; a file of version control is touched.
 
 #[cfg(unix)]
 mod database;
@@ -91,7 +94,8 @@ impl Checkpoints {
         answer.await.map_err(|_| gone())?
     }
 
-    /// Runs a job and then `then` on the same thread, before any later job. It is dropped if too many wait.
+    /// Runs a job and then `then` on the same thread, before any later job. It is dropped if too
+    /// many wait.
     pub(crate) fn submit<T: 'static>(
         &self,
         job: impl FnOnce(&mut Store) -> Result<T> + Send + 'static,

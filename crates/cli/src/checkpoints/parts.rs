@@ -1,4 +1,5 @@
-//! Parts of a change: one hunk of a file is taken back, also if the user has changed other parts of it since.
+//! Parts of a change: one hunk of a file is taken back, also if the user has changed other parts of
+//! it since.
 
 use std::path::Path;
 
@@ -60,7 +61,8 @@ impl Store {
         Ok(content.and_then(|content| String::from_utf8(content).ok()))
     }
 
-    /// Takes back one part of a change. It is refused if the change is not `expected` any more, or the user has changed these lines.
+    /// Takes back one part of a change. It is refused if the change is not `expected` any more, or
+    /// the user has changed these lines.
     ///
     /// # Errors
     /// If it cannot be taken back.
@@ -109,7 +111,8 @@ impl Store {
         Ok(outcome)
     }
 
-    /// Takes back the last change of a file, also one that may not be the agent's: the user has chosen it.
+    /// Takes back the last change of a file, also one that may not be the agent's: the user has
+    /// chosen it.
     ///
     /// # Errors
     /// If it was changed since, or cannot be made again.

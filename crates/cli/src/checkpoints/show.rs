@@ -1,4 +1,5 @@
-//! The changes of a conversation as `/diff` shows them: what the files were before its turns, and what they are now.
+//! The changes of a conversation as `/diff` shows them: what the files were before its turns, and
+//! what they are now.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +15,8 @@ const MAX_TEXT: usize = 8 << 20;
 const MAX_FILE: u64 = 2 << 20;
 
 impl Store {
-    /// The files that the turns of a conversation have changed and that are not again what they were before.
+    /// The files that the turns of a conversation have changed and that are not again what they
+    /// were before.
     ///
     /// # Errors
     /// If they cannot be read.

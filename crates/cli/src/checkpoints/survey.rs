@@ -50,8 +50,8 @@ impl Default for Survey {
     }
 }
 
-/// Looks at everything below the roots. Files as in `last` are not read; `keep` stores the content of others and returns
-/// whether it could.
+/// Looks at everything below the roots. Files as in `last` are not read; `keep` stores the content
+/// of others and returns whether it could.
 pub(crate) fn survey(
     roots: &[PathBuf],
     jail: &Jail,

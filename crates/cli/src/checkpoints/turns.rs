@@ -69,7 +69,8 @@ impl Store {
         Ok(id)
     }
 
-    /// Notes a path that the agent is about to write, or says to have written. Content that the survey has left out is kept now.
+    /// Notes a path that the agent is about to write, or says to have written. Content that the
+    /// survey has left out is kept now.
     ///
     /// # Errors
     /// If that cannot be stored.
@@ -180,7 +181,8 @@ impl Store {
             match open.before.paths.get(path) {
                 Some(before) if before.state == *state => {}
                 Some(before) => add(path, before.state.clone(), state.clone(), 0),
-                // In an incomplete survey it need not be new. One that was not touched since was ignored before.
+                // In an incomplete survey it need not be new. One that was not touched since was
+                // ignored before.
                 None if !open.before.complete && !open.named.contains(path) => {}
                 None if *changed < open.began.checked_sub(super::survey::UNSETTLED).unwrap_or(open.began) => {
                 }
@@ -235,7 +237,8 @@ impl Store {
         Ok(changes)
     }
 
-    /// Marks changes that may belong to another chat that worked here at the same time, and drops those that do.
+    /// Marks changes that may belong to another chat that worked here at the same time, and drops
+    /// those that do.
     fn doubt(&self, open: &OpenTurn, changes: &mut Vec<Change>) -> Result<()> {
         let others = || -> rusqlite::Result<Vec<i64>> {
             let mut select = self.connection.prepare_cached(
@@ -270,8 +273,8 @@ impl Store {
         Ok(())
     }
 
-    /// Ends a turn of this conversation that was running when its chat was killed. Later changes of the user cannot be told
-    /// from those of the turn.
+    /// Ends a turn of this conversation that was running when its chat was killed. Later changes of
+    /// the user cannot be told from those of the turn.
     fn recover(&mut self, conversation: &str) -> Result<()> {
         if let Some(open) = &self.open {
             self.end(open.id)?;
@@ -343,7 +346,8 @@ impl Store {
     }
 }
 
-/// Whether a process runs. One with a reused id counts as running, which only makes the user decide.
+/// Whether a process runs. One with a reused id counts as running, which only makes the user
+/// decide.
 fn is_alive(pid: i64) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))

@@ -22,7 +22,8 @@ pub(super) struct Step {
     pub(super) from: State,
     pub(super) to: State,
     pub(super) directories: u32,
-    /// The changes that this takes back, with what they are afterwards: their new state, and whether they are undone.
+    /// The changes that this takes back, with what they are afterwards: their new state, and
+    /// whether they are undone.
     pub(super) changes: Vec<(i64, State, bool)>,
 }
 
@@ -94,7 +95,8 @@ impl Store {
         Ok(Step { path: path.to_owned(), from: now, to, directories, changes: undone })
     }
 
-    /// The state of a path now. A file whose content is not kept is one of the `expected` states if its size and times are.
+    /// The state of a path now. A file whose content is not kept is one of the `expected` states if
+    /// its size and times are.
     pub(super) fn current(&self, path: &Path, expected: &[&State]) -> State {
         if let Ok(metadata) = path.symlink_metadata()
             && let unread = State::Unread(stamp(&metadata))

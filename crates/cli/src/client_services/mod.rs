@@ -1,6 +1,8 @@
-//! The files and terminals that this program provides to an agent, under the policy of the running prompt.
+//! The files and terminals that this program provides to an agent, under the policy of the running
+//! prompt.
 //!
-//! A connection may serve many prompts with different permissions, so each request looks up the current policy.
+//! A connection may serve many prompts with different permissions, so each request looks up the
+//! current policy.
 
 pub(crate) mod terminals;
 
@@ -14,7 +16,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::checkpoints::Checkpoints;
 pub(crate) use terminals::TerminalOutputs;
 
-/// What the guard of files and terminals reports while the agent acts without asking for permission.
+/// What the guard of files and terminals reports while the agent acts without asking for
+/// permission.
 #[derive(Debug)]
 pub(crate) enum GuardEvent {
     /// A person has to decide.
@@ -23,7 +26,8 @@ pub(crate) enum GuardEvent {
     Notice(Box<Notice>),
 }
 
-/// Events that may be queued. A question waits for room; a notice that finds none is only in the audit log.
+/// Events that may be queued. A question waits for room; a notice that finds none is only in the
+/// audit log.
 const QUEUED: usize = 64;
 
 /// Files and terminals for the agent. Clones share their state.
@@ -166,7 +170,8 @@ mod unix {
                     async move {
                         if let Some(checkpoints) = checkpoints {
                             let path = std::path::PathBuf::from(&request.path);
-                            // Without its old content the file can still be written, only not undone.
+                            // Without its old content the file can still be written, only not
+                            // undone.
                             let _ = checkpoints.run(move |store| store.name(&path)).await;
                         }
                         files.write(cx, request).await

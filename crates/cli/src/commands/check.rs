@@ -1,6 +1,8 @@
-//! `attache check`: judges an agent, a server, a client or a recording by the rules of the protocol.
+//! `attache check`: judges an agent, a server, a client or a recording by the rules of the
+//! protocol.
 //!
-//! The judging is in the crate `attache-check`; here the command line becomes its options and its report is printed or written.
+//! The judging is in the crate `attache-check`; here the command line becomes its options and its
+//! report is printed or written.
 
 mod bridge;
 mod progress;
@@ -159,7 +161,8 @@ fn judge(cx: &Cx, target: &dyn Target, options: &Options) -> Result<()> {
     finish(cx, report?)
 }
 
-/// Writes what was asked for; the exit code is 0 if all is well, 1 if not, 2 if there was nothing to judge.
+/// Writes what was asked for; the exit code is 0 if all is well, 1 if not, 2 if there was nothing
+/// to judge.
 fn finish(cx: &Cx, mut report: Report) -> Result<()> {
     let fixed = baseline(cx)?.map(|baseline| baseline.apply(&mut report)).unwrap_or_default();
     let report = &report;
@@ -392,7 +395,8 @@ fn agent_command(cx: &Cx) -> Result<AgentCommand> {
     Ok(AgentCommand { words: command, env: spec.env.clone() })
 }
 
-/// A client runs in a directory of its scenario. A program that is named by a path is the one that the user sees from here.
+/// A client runs in a directory of its scenario. A program that is named by a path is the one that
+/// the user sees from here.
 fn from_here(cx: &Cx, mut words: Vec<String>) -> Vec<String> {
     if let Some(program) = words.first_mut()
         && program.contains('/')

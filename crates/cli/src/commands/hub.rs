@@ -251,8 +251,8 @@ fn is_shared(cx: &Cx) -> bool {
 
 /// The name of this hub among those on the journal.
 ///
-/// It stays the same after a restart, so that the hub takes up its sessions at once. Hubs of one machine differ by what they
-/// listen on, or in their state directory.
+/// It stays the same after a restart, so that the hub takes up its sessions at once. Hubs of one
+/// machine differ by what they listen on, or in their state directory.
 fn node(cx: &Cx) -> Result<String> {
     let flags = &cx.flags.hub;
     if !is_shared(cx) {
@@ -419,7 +419,8 @@ fn journal_failure(place: &str, error: &attache_journal::Error) -> Failure {
 
 /// Locks a journal file for this process.
 ///
-/// A process that a killed hub was about to start shares its lock for a moment, so the lock is waited for.
+/// A process that a killed hub was about to start shares its lock for a moment, so the lock is
+/// waited for.
 async fn lock(journal: &Path) -> Result<File> {
     let mut path = journal.as_os_str().to_owned();
     path.push(".lock");

@@ -13,8 +13,8 @@ use crate::output::Relay;
 use crate::run::Permits;
 use crate::runtime::{runtime, until_interrupted};
 
-/// Serves one client on standard input and output, with the policy of the settings and flags; or forwards to the server of
-/// a session.
+/// Serves one client on standard input and output, with the policy of the settings and flags; or
+/// forwards to the server of a session.
 pub(crate) fn mcp_server(cx: &Cx) -> Result<()> {
     if let Some(socket) = &cx.flags.mcp_server.connect {
         return runtime(until_interrupted(forward(Path::new(socket))));

@@ -1,4 +1,5 @@
-//! `attache serve`: agents of this machine for clients elsewhere; and `attache connect`: agents elsewhere for clients of this machine.
+//! `attache serve`: agents of this machine for clients elsewhere; and `attache connect`: agents
+//! elsewhere for clients of this machine.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -263,7 +264,8 @@ async fn converse(output: Output, agent: Arc<Served>, client: Accepted) {
     }
 }
 
-/// Answers the first request of a client whose agent cannot be started. The reason may hold paths and stays here.
+/// Answers the first request of a client whose agent cannot be started. The reason may hold paths
+/// and stays here.
 async fn refuse(client: Link, name: &str) {
     let (mut reader, mut writer) = client.split();
     if let Ok(Some(line)) = reader.next().await

@@ -31,7 +31,8 @@ const DEPTH: usize = 64;
 /// The heads of the columns.
 const HEADS: [&str; 8] = ["session", "state", "clients", "queued", "asks", "agent", "stored", "title"];
 
-/// The answer of a hub to `_attache/status`. A member that is missing or of another type counts as zero.
+/// The answer of a hub to `_attache/status`. A member that is missing or of another type counts as
+/// zero.
 #[derive(Debug, Deserialize)]
 struct Status {
     #[serde(default)]

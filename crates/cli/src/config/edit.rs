@@ -44,7 +44,8 @@ fn remove(table: &mut dyn TableLike, path: &[&str]) -> bool {
     was_there
 }
 
-/// Writes a file of settings. The user's may hold credentials and is private; the project's belongs to the repository.
+/// Writes a file of settings. The user's may hold credentials and is private; the project's belongs
+/// to the repository.
 pub(crate) fn write_file(path: &Path, text: &str, is_project: bool) -> Result<()> {
     let written = if is_project { fs::write(path, text) } else { replace(path, text.as_bytes()) };
     written.context(path.display())

@@ -177,7 +177,8 @@ pub(crate) fn parse_value(key: &Key, text: &str) -> Result<toml::Value> {
 }
 
 impl Config {
-    /// Returns whether an agent is known by this name, from the settings or from the built-in table.
+    /// Returns whether an agent is known by this name, from the settings or from the built-in
+    /// table.
     pub(crate) fn is_known_agent(&self, name: &str) -> bool {
         self.agents.contains_key(name) || agents::builtin(name).is_some()
     }

@@ -84,8 +84,8 @@ fn choices(property: &Property) -> Vec<Choice> {
     }
 }
 
-/// What was typed as a value of the field's kind; nothing typed is no value. Of what can be chosen, the number and the title mean
-/// the value.
+/// What was typed as a value of the field's kind; nothing typed is no value. Of what can be chosen,
+/// the number and the title mean the value.
 pub(super) fn typed(property: &Property, text: &str) -> Option<Value> {
     let text = text.trim();
     if text.is_empty() {

@@ -1,8 +1,8 @@
 //! What an agent wants to know from the user, asked line by line: forms to fill in, pages to visit.
 //!
-//! `attache exec`, `prompt` and `auth login` ask like this; the chat has forms of its own on its screen. `fields.rs` is what a field is
-//! and what can be typed into it, `page.rs` what there is to say about an address. Who is asked is a [`Person`], here or in another
-//! process.
+//! `attache exec`, `prompt` and `auth login` ask like this; the chat has forms of its own on its
+//! screen. `fields.rs` is what a field is and what can be typed into it, `page.rs` what there is to
+//! say about an address. Who is asked is a [`Person`], here or in another process.
 
 mod fields;
 mod page;
@@ -46,7 +46,8 @@ impl Outcome {
     /// Answers the question.
     pub(crate) fn send(self, ask: ElicitationAsk) {
         match self {
-            // The form was checked before; a page has none that could not fit. Dropped, it is cancelled.
+            // The form was checked before; a page has none that could not fit. Dropped, it is
+            // cancelled.
             Outcome::Filled(content) => drop(ask.accept(content)),
             Outcome::Agreed => drop(ask.agree()),
             Outcome::Declined => ask.decline(),
@@ -57,7 +58,8 @@ impl Outcome {
 
 /// Asks the user. The future may be dropped when the answer is no longer needed.
 pub(crate) async fn ask(person: &mut impl Person, agent: &str, ask: &ElicitationAsk) -> Outcome {
-    // ELIC-07, ELIC-09: the asker and the purpose are shown. A gutter marks the agent's text, so that it cannot ask in our name.
+    // ELIC-07, ELIC-09: the asker and the purpose are shown. A gutter marks the agent's text, so
+    // that it cannot ask in our name.
     let what = match ask.requested() {
         Some(RequestedInput::Url { .. }) => "asks you to visit a page",
         _ => "asks for input",
@@ -212,7 +214,8 @@ pub(crate) fn answers(spec: &str, cwd: &Path) -> Result<serde_json::Map<String, 
     })
 }
 
-/// A text from an agent as a part of one line, without what could move the cursor or hide something.
+/// A text from an agent as a part of one line, without what could move the cursor or hide
+/// something.
 pub(crate) fn clean(text: &str) -> String {
     attache_term::render::text::clean(text, Look { colours: false, unicode: true }).replace('\n', " ")
 }

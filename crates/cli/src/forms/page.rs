@@ -19,7 +19,8 @@ pub(super) fn about(url: &str) -> Vec<String> {
         lines.push("this is not a web address".to_owned());
         return lines;
     };
-    // As browsers read it: a backslash ends the host too, and what stands before an @ is not the host.
+    // As browsers read it: a backslash ends the host too, and what stands before an @ is not the
+    // host.
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     lines.push(format!("the host is {}", quoted(host)));

@@ -1,7 +1,8 @@
 //! Serves one MCP client.
 //!
-//! Requests are read in order and calls of tools run beside each other. At the end of the input commands are ended and open
-//! questions are answered no, so that every call ends and the server with it.
+//! Requests are read in order and calls of tools run beside each other. At the end of the input
+//! commands are ended and open questions are answered no, so that every call ends and the server
+//! with it.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

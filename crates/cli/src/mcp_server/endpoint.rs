@@ -1,7 +1,8 @@
-//! The MCP server of a running session: a Unix socket that the agent reaches through `attache mcp-server --connect SOCKET`.
+//! The MCP server of a running session: a Unix socket that the agent reaches through `attache
+//! mcp-server --connect SOCKET`.
 //!
-//! The agent starts that program, so nothing that it says about rights could be believed. It only forwards bytes: files,
-//! commands, policy and questions stay in the process that the user started.
+//! The agent starts that program, so nothing that it says about rights could be believed. It only
+//! forwards bytes: files, commands, policy and questions stay in the process that the user started.
 
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -20,7 +21,8 @@ use crate::error::{Context as _, Failure, Result};
 use crate::output::Relay;
 use crate::paths::{Paths, private_dir};
 
-/// Connections at a time. An agent needs one for each of its sessions, and one while it starts its server again.
+/// Connections at a time. An agent needs one for each of its sessions, and one while it starts its
+/// server again.
 const CONNECTIONS: usize = 8;
 /// The longest socket path that every supported system accepts.
 const LONGEST_PATH: usize = 100;
@@ -115,7 +117,8 @@ pub(crate) async fn forward(socket: &Path) -> Result<()> {
     };
     let received = tokio::io::copy(&mut from_session, &mut stdout);
     tokio::pin!(sent, received);
-    // The session answers what is open and closes its side, also after the agent has closed its own.
+    // The session answers what is open and closes its side, also after the agent has closed its
+    // own.
     tokio::select! {
         _ = &mut received => {}
         _ = &mut sent => {

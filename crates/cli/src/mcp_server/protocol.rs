@@ -1,7 +1,8 @@
 //! Revisions of MCP and the shapes of their messages.
 //!
-//! Since 2026-07-28 every request names its revision and the client's capabilities in `_meta`, and a question to the user is a
-//! result that the client answers with a second call. Older clients begin with `initialize` and are asked by a request.
+//! Since 2026-07-28 every request names its revision and the client's capabilities in `_meta`, and
+//! a question to the user is a result that the client answers with a second call. Older clients
+//! begin with `initialize` and are asked by a request.
 
 use attache_rpc::{ErrorObject, Id};
 use serde_json::{Map, Value, json};
@@ -48,7 +49,8 @@ pub(super) enum Era {
     Handshake,
 }
 
-/// Returns the revision of a request and the capabilities of its client. `handshake` are those of an `initialize` before it.
+/// Returns the revision of a request and the capabilities of its client. `handshake` are those of
+/// an `initialize` before it.
 ///
 /// # Errors
 /// The error that the client gets.

@@ -1,7 +1,7 @@
 //! A permission question as a form of the client.
 //!
-//! The client, usually an agent, passes the form on to the user, so an answer is worth as much as the client. It holds
-//! once: answers that are remembered are given in the chat or in the settings.
+//! The client, usually an agent, passes the form on to the user, so an answer is worth as much as
+//! the client. It holds once: answers that are remembered are given in the chat or in the settings.
 
 use attache_host::policy::{Answer, Question, Section};
 use serde_json::{Value, json};

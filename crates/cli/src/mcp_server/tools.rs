@@ -107,7 +107,8 @@ struct RunCommand {
 }
 
 impl Toolbox {
-    /// Creates all tools, for a session with these directories. The first one is the working directory.
+    /// Creates all tools, for a session with these directories. The first one is the working
+    /// directory.
     pub(crate) fn new(services: ClientServices, roots: Vec<PathBuf>, asking: Asking) -> Toolbox {
         Toolbox { services, roots, asking, fs: true, terminal: true, session: Arc::default() }
     }
@@ -119,7 +120,8 @@ impl Toolbox {
         self
     }
 
-    /// Sets the session, for which answers of the user are remembered. Its id is known after the agent has got the server.
+    /// Sets the session, for which answers of the user are remembered. Its id is known after the
+    /// agent has got the server.
     pub(crate) fn set_session(&self, session: SessionId) {
         *self.session.lock() = Some(session);
     }
@@ -200,7 +202,8 @@ impl Toolbox {
         }
     }
 
-    /// Calls a tool. `ask` answers questions if [`Asking::Client`]; a command ends when `closed` resolves.
+    /// Calls a tool. `ask` answers questions if [`Asking::Client`]; a command ends when `closed`
+    /// resolves.
     pub(super) async fn call<F, Fut>(
         &self,
         name: &str,
@@ -291,7 +294,8 @@ impl Toolbox {
         })
     }
 
-    /// Resolves a path against the working directory. Whether it may be used is the jail's decision.
+    /// Resolves a path against the working directory. Whether it may be used is the jail's
+    /// decision.
     fn absolute(&self, path: &str) -> String {
         let base = self.roots.first().map_or(Path::new("/"), PathBuf::as_path);
         base.join(path).to_string_lossy().into_owned()

@@ -79,7 +79,8 @@ impl Answer {
     }
 }
 
-/// Returns where to split a block that is too long: after a line if there is one, else after a word.
+/// Returns where to split a block that is too long: after a line if there is one, else after a
+/// word.
 fn split(text: &str, from: usize) -> usize {
     let tail = text.get(from..).unwrap_or_default();
     let cut = tail.rfind('\n').or_else(|| tail.rfind(' ')).map_or(tail.len(), |at| at + 1);

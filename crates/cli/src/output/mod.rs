@@ -1,10 +1,11 @@
 //! Output of the program: answers on stdout in one of three formats, everything else on stderr.
 //!
-//! All of it goes through the channels of `attache-term`, which keep control characters away from terminals.
+//! All of it goes through the channels of `attache-term`, which keep control characters away from
+//! terminals.
 //!
-//! A turn is rendered from the raw lines of the wire, whichever process it runs in: `renderer` takes lines,
-//! `text`, `json` and `quiet` render them. Channels keep the result until the turn writes it, so that a slow
-//! reader slows down the agent and nothing else.
+//! A turn is rendered from the raw lines of the wire, whichever process it runs in: `renderer`
+//! takes lines, `text`, `json` and `quiet` render them. Channels keep the result until the turn
+//! writes it, so that a slow reader slows down the agent and nothing else.
 
 mod answer;
 mod json;
@@ -109,7 +110,8 @@ impl Output {
         self.out(|channel| channel.own_text(text));
     }
 
-    /// Prints text on stdout. The first line begins with text of the program; the others may begin with foreign text.
+    /// Prints text on stdout. The first line begins with text of the program; the others may begin
+    /// with foreign text.
     pub(crate) fn print(&self, text: &str) {
         self.out(|channel| channel.text(text));
     }

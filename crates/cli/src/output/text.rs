@@ -1,4 +1,5 @@
-//! `--format text`: for people. Sections are separated by a blank line; each begins with a word in brackets, except the answer.
+//! `--format text`: for people. Sections are separated by a blank line; each begins with a word in
+//! brackets, except the answer.
 
 use attache::Flow;
 use attache::client::plan_status;
@@ -71,7 +72,8 @@ impl Text {
                 let line = Mark::Done.line(Style::DIM).with(format!(" {}", cut(reason, 80)), Style::DIM);
                 self.section(&line, out);
             }
-            // STDIO-08: stdout belongs to the protocol; the rest of the turn shows as if the line was not there.
+            // STDIO-08: stdout belongs to the protocol; the rest of the turn shows as if the line
+            // was not there.
             Frame::Malformed(_)
                 if seen.flow == Flow::In && !std::mem::replace(&mut self.noise_shown, true) =>
             {

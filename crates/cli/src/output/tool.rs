@@ -255,7 +255,8 @@ impl Excerpt {
             if number > 0 {
                 head.push('\n');
             }
-            // No character has more than four bytes, and one more than is shown says that there are more.
+            // No character has more than four bytes, and one more than is shown says that there are
+            // more.
             push_bounded(&mut head, line, 4 * (OUTPUT_CHARS + 1));
         }
         let mut hasher = DefaultHasher::new();
@@ -282,7 +283,8 @@ impl Excerpt {
     }
 }
 
-/// Returns the beginnings of the parts that can be shown; the last one counts the lines of all later parts.
+/// Returns the beginnings of the parts that can be shown; the last one counts the lines of all
+/// later parts.
 fn excerpts(content: &[ToolCallContent]) -> Vec<Excerpt> {
     let mut all: Vec<Excerpt> = Vec::new();
     let mut lines = 0;

@@ -9,7 +9,8 @@ use crate::output::{Document, Mark, revealed};
 use attache_term::answers::Answers;
 use attache_term::render::style::{Colour, Style};
 
-/// Returns the parts of a question without texts of the agent that only say again what the headline or a command says.
+/// Returns the parts of a question without texts of the agent that only say again what the headline
+/// or a command says.
 pub(crate) fn sections(question: &Question, headline: &str) -> Vec<Section> {
     let mut all = question.sections();
     let commands: Vec<String> = all

@@ -1,4 +1,5 @@
-//! Asks the user at the terminal of a command: with keys, as the chat does, or line by line where keys cannot be read.
+//! Asks the user at the terminal of a command: with keys, as the chat does, or line by line where
+//! keys cannot be read.
 
 use attache_term::answers::Outcome;
 use attache_term::device;

@@ -58,8 +58,8 @@ impl Connection {
         Connection::new(setup, agent, services, guard, stderr)
     }
 
-    /// A connection to an agent that was started. An agent of version 2 gets files and terminals as an MCP server, if the user
-    /// wants that and it takes such servers.
+    /// A connection to an agent that was started. An agent of version 2 gets files and terminals as
+    /// an MCP server, if the user wants that and it takes such servers.
     pub(crate) fn new(
         setup: SessionSetup,
         agent: AgentHandle,

@@ -273,7 +273,8 @@ async fn serve_prompt(
 }
 
 async fn serve_set(setting: Setting, mut replies: Replies, shared: &Arc<Shared>) {
-    // During a turn the agent is notified at once: the turn borrows the session, but not its settings.
+    // During a turn the agent is notified at once: the turn borrows the session, but not its
+    // settings.
     let control = shared.current().and_then(|running| running.control.lock().clone());
     let Some(control) = control else {
         let _ = shared.jobs.send(Job::Set { setting, replies }).await;

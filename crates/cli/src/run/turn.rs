@@ -359,7 +359,8 @@ impl Running<'_, '_> {
         Some(decided.unwrap_or_else(|| self.policy.unanswered(request, Silence::Unattended)))
     }
 
-    /// The chosen answer. With a refusal that says what to do instead, the turn is cancelled and the next one begins.
+    /// The chosen answer. With a refusal that says what to do instead, the turn is cancelled and
+    /// the next one begins.
     fn chosen(&mut self, answered: Option<Answered>, ask: &Ask) -> Option<usize> {
         match answered? {
             Answered::Choice(at) => Some(at),

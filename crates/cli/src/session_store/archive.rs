@@ -114,7 +114,8 @@ impl Imported {
     }
 }
 
-/// Marks a prompt and its response, whose times acpx does not record. Returns whether the line is a prompt.
+/// Marks a prompt and its response, whose times acpx does not record. Returns whether the line is a
+/// prompt.
 fn stamp(line: &mut Value) -> bool {
     let read = HistoryLine::deserialize(&*line).unwrap_or_default();
     let is_prompt = read.method.as_deref() == Some("session/prompt");

@@ -27,8 +27,8 @@ impl History {
         &self.path
     }
 
-    /// Opens the file for appending, without the secrets that `mask` finds. A line that a crash cut off is ended first, so that
-    /// only this line is lost.
+    /// Opens the file for appending, without the secrets that `mask` finds. A line that a crash cut
+    /// off is ended first, so that only this line is lost.
     pub(crate) fn record(&self, mask: Mask) -> io::Result<Recorder> {
         if let Some(dir) = self.path.parent() {
             crate::paths::private_dir(dir)?;

@@ -1,4 +1,5 @@
-//! The conversation of a session as one value, in the format of acpx: messages, tool calls, usage and cost.
+//! The conversation of a session as one value, in the format of acpx: messages, tool calls, usage
+//! and cost.
 
 use std::collections::HashMap;
 

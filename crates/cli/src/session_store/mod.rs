@@ -1,12 +1,13 @@
 //! The sessions of this user: one record per session, and its history beside it.
 //!
-//! A record is a JSON file that is replaced in one step, so that a crash leaves the old one or the new one. Records are changed only under the
-//! lock of the store, which the system gives back when a process dies. The history is a file of raw messages, one per
-//! line, to which only the process that owns the session appends.
+//! A record is a JSON file that is replaced in one step, so that a crash leaves the old one or the
+//! new one. Records are changed only under the lock of the store, which the system gives back when
+//! a process dies. The history is a file of raw messages, one per line, to which only the process
+//! that owns the session appends.
 //!
-//! `record.rs` is a record, `store.rs` finds and changes them, `history.rs` is the history, which `recorder.rs` writes
-//! without secrets and `conversation.rs` and `messages.rs` read line by line (`line.rs`); `archive.rs` moves a session
-//! elsewhere.
+//! `record.rs` is a record, `store.rs` finds and changes them, `history.rs` is the history, which
+//! `recorder.rs` writes without secrets and `conversation.rs` and `messages.rs` read line by line
+//! (`line.rs`); `archive.rs` moves a session elsewhere.
 
 mod archive;
 mod conversation;
@@ -34,7 +35,8 @@ pub(crate) fn names_here(paths: &crate::paths::Paths) -> crate::error::Result<Ve
     Ok(records.filter_map(|record| record.name).collect())
 }
 
-/// Shortens an id for lists: its first eight characters after a word such as `sess-`. Ids often end with a counter.
+/// Shortens an id for lists: its first eight characters after a word such as `sess-`. Ids often end
+/// with a counter.
 pub(crate) fn short(id: &str) -> &str {
     let id = without_word(id);
     let end = id.char_indices().nth(8).map_or(id.len(), |(at, _)| at);

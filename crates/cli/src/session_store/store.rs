@@ -89,7 +89,8 @@ impl Store {
         Ok(Locked { _file: file })
     }
 
-    /// Takes the lock of a session's owner process; `None` if another process has it. It is held while the file is open.
+    /// Takes the lock of a session's owner process; `None` if another process has it. It is held
+    /// while the file is open.
     pub(crate) fn own(&self, id: &str) -> Result<Option<File>> {
         let file = open_lock(&self.dir, &format!("{}.lock", file_name(id))).context("the session's lock")?;
         match file.try_lock() {
@@ -147,7 +148,8 @@ impl Store {
         Ok(if closed_too && !fitting.is_empty() { Some(fitting.swap_remove(0)) } else { None })
     }
 
-    /// The open session of this directory or of the nearest one above it, up to the root of the repository.
+    /// The open session of this directory or of the nearest one above it, up to the root of the
+    /// repository.
     pub(crate) fn route(&self, scope: &Scope) -> Result<Option<Record>> {
         let records = self.all()?;
         let boundary = boundary(&scope.cwd);

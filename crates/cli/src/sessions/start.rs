@@ -107,7 +107,8 @@ pub(crate) fn add(store: &Store, record: &mut Record, scope: &Scope, again: bool
     store.add(record, scope, &now())
 }
 
-/// Changes the id of a new record if there is one with that id: agents that number their sessions per process reuse ids.
+/// Changes the id of a new record if there is one with that id: agents that number their sessions
+/// per process reuse ids.
 pub(crate) fn make_unique(store: &Store, record: &mut Record) {
     if store.get(&record.id).is_some() {
         record.id = format!("{}-{:x}", record.id, crate::session_store::hash(&now()));

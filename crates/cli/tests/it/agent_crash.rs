@@ -1,5 +1,5 @@
-//! `kill -9` at any point of a conversation: what the client had seen is there again, the conversation continues, and the
-//! changes of files can be taken back.
+//! `kill -9` at any point of a conversation: what the client had seen is there again, the
+//! conversation continues, and the changes of files can be taken back.
 //!
 //! `ATTACHE_RUNS` says how often, `ATTACHE_SEED` where the chances begin; a failure names both.
 
@@ -144,7 +144,8 @@ fn take_all_back(agent: &mut AgentWire, session: &str) {
     panic!("there is always something to take back");
 }
 
-/// What was seen comes first and in order; a text may continue, since more was written down than arrived.
+/// What was seen comes first and in order; a text may continue, since more was written down than
+/// arrived.
 fn compare(seen: &[Value], replay: &[Value], told: &str) {
     let text = |update: &Value| update["content"]["text"].as_str().unwrap_or_default().to_owned();
     for (at, update) in seen.iter().enumerate() {
@@ -165,7 +166,8 @@ fn compare(seen: &[Value], replay: &[Value], told: &str) {
     assert!(open.values().all(|is_over| *is_over), "{told}: a call is still open: {replay:#?}");
 }
 
-/// What belongs to the history of a conversation, texts in one piece. A prompt that nothing followed may not have arrived.
+/// What belongs to the history of a conversation, texts in one piece. A prompt that nothing
+/// followed may not have arrived.
 fn history(updates: &[Value]) -> Vec<Value> {
     let mut joined: Vec<Value> = Vec::new();
     for update in updates {

@@ -1,5 +1,6 @@
-//! Text that claims to be more than text, on its way through the real program: from files, from commands and from MCP servers.
-//! The scripted model does what such text asks for; nothing of it happens without the user's word.
+//! Text that claims to be more than text, on its way through the real program: from files, from
+//! commands and from MCP servers. The scripted model does what such text asks for; nothing of it
+//! happens without the user's word.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,5 @@
-//! The agent with providers of models that are real servers on loopback, and do what providers do on bad days. Whatever they
-//! do, the session continues.
+//! The agent with providers of models that are real servers on loopback, and do what providers do
+//! on bad days. Whatever they do, the session continues.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -223,7 +223,8 @@ fn silent(provider: &mut Provider, agent: &mut AgentWire, session: &str) {
     }
 }
 
-/// Neither the store nor anything else that is written holds the key, although the store holds what was said.
+/// Neither the store nor anything else that is written holds the key, although the store holds what
+/// was said.
 fn nothing_holds_the_key(world: &World, said: &str) {
     let root = world.path("");
     assert_eq!(files_with(&root, KEY), Vec::<PathBuf>::new());

@@ -1,4 +1,5 @@
-//! Commands of our own agent stay in the sandbox with every backend, also where each of them is a question.
+//! Commands of our own agent stay in the sandbox with every backend, also where each of them is a
+//! question.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

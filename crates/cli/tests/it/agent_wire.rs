@@ -1,4 +1,5 @@
-//! `attache agent` as an editor starts it: a process that speaks ACP on its standard streams, line by line.
+//! `attache agent` as an editor starts it: a process that speaks ACP on its standard streams, line
+//! by line.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -72,7 +73,8 @@ impl AgentWire {
         wire
     }
 
-    /// Kills the agent once so many more messages have come. What it wrote before its death still arrives.
+    /// Kills the agent once so many more messages have come. What it wrote before its death still
+    /// arrives.
     pub(crate) fn kill_after(&mut self, messages: usize) {
         self.fuse = Some(self.received + messages);
     }

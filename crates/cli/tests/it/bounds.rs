@@ -1,4 +1,5 @@
-//! Numbers that no machine can take: every place where one can be said answers with the range, and nothing breaks.
+//! Numbers that no machine can take: every place where one can be said answers with the range, and
+//! nothing breaks.
 
 use std::fs;
 

@@ -4,7 +4,8 @@ use std::fs;
 
 use crate::chat_rig::{CTRL_D, Chat, Start};
 
-/// What each thread of the program waits in, as the kernel reports it: the number of the call and its arguments.
+/// What each thread of the program waits in, as the kernel reports it: the number of the call and
+/// its arguments.
 fn waits(chat: &Chat) -> Vec<Vec<u64>> {
     let tasks = fs::read_dir(format!("/proc/{}/task", chat.pid())).unwrap();
     let number = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(u64::MAX);
@@ -18,7 +19,8 @@ fn waits(chat: &Chat) -> Vec<Vec<u64>> {
         .collect()
 }
 
-/// Waits in `epoll_wait` or `epoll_pwait` must not have an end; any other wait is for another thread or a signal.
+/// Waits in `epoll_wait` or `epoll_pwait` must not have an end; any other wait is for another
+/// thread or a signal.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn is_calm(waits: &[Vec<u64>]) -> bool {
     const EPOLL: [u64; 2] = [232, 281];
@@ -43,7 +45,8 @@ async fn an_idle_chat_sleeps_without_a_clock() {
     chat.say("hello");
     chat.until("the answer", |screen| screen.contents().matches("hello").count() >= 2).await;
     chat.sees_no_more("working").await;
-    // It may take a moment to fall asleep. If it never did, this would never end, and the test would be stopped.
+    // It may take a moment to fall asleep. If it never did, this would never end, and the test
+    // would be stopped.
     let asleep = async {
         while !is_calm(&waits(&chat)) {
             tokio::task::yield_now().await;

@@ -1,4 +1,5 @@
-//! What is long is folded and can be unfolded; what is on the screen fits it, whatever its size becomes.
+//! What is long is folded and can be unfolded; what is on the screen fits it, whatever its size
+//! becomes.
 
 use attache::agent::{Agent, AgentSession, OpenRequest, ToolStatus, Turn};
 use attache::wire::v1::ToolKind;

@@ -1,4 +1,5 @@
-//! Agents that would like to have the terminal: none of their bytes is a command to it, wherever they put them.
+//! Agents that would like to have the terminal: none of their bytes is a command to it, wherever
+//! they put them.
 
 use serde_json::json;
 
@@ -61,7 +62,8 @@ fn is_untouched(chat: &Chat) {
     assert!(chat.titles().is_empty(), "{:?}", chat.titles());
 }
 
-/// Clears the screen, sets the title, rings, reorders, and writes an eight-bit command, as JSON has it.
+/// Clears the screen, sets the title, rings, reorders, and writes an eight-bit command, as JSON has
+/// it.
 const EVIL: &str = r"\u001b[2J\u001b]0;evil\u0007\u001b[31m\u0007\u202e\u009b2J\u001bc\r";
 
 const SCRIPT: &str = r#"
@@ -95,7 +97,8 @@ on session/prompt 2
 "#;
 
 async fn visit(start: Start) -> Chat {
-    // In JSON the letters of a command are escaped, in the script's own texts they are what they are.
+    // In JSON the letters of a command are escaped, in the script's own texts they are what they
+    // are.
     let mut script = String::new();
     for line in SCRIPT.lines() {
         let json = ["  reply", "  update", "  call"].iter().any(|word| line.starts_with(word));

@@ -64,7 +64,8 @@ async fn ctrl_z_gives_the_terminal_to_the_shell_and_the_agent_works_on() {
 async fn without_a_shell_that_could_continue_it_nothing_stops() {
     let agent = Agent::new(|_: OpenRequest| async { Ok(Diligent::default()) });
     let mut chat = Start::new().with(agent).await;
-    // The program leads a session of its own: the system does not stop it, because nothing could continue it.
+    // The program leads a session of its own: the system does not stop it, because nothing could
+    // continue it.
     chat.keys("one\x1a two");
     chat.prompts("one two").await;
     assert!(!chat.is_cooked());

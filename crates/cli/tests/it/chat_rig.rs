@@ -1,6 +1,8 @@
-//! The real program on a pseudo terminal with a VT100 screen, and an agent inside the test: keys in, screen out.
+//! The real program on a pseudo terminal with a VT100 screen, and an agent inside the test: keys
+//! in, screen out.
 //!
-//! Tests wait for what the screen shows, never for time; the limit only turns a hang into a failure.
+//! Tests wait for what the screen shows, never for time; the limit only turns a hang into a
+//! failure.
 
 use std::fs;
 use std::future::Future;

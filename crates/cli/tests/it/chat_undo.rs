@@ -1,4 +1,5 @@
-//! `/undo`, `/redo`, `/rewind` and `/diff` for an agent that has none of them and writes files by itself.
+//! `/undo`, `/redo`, `/rewind` and `/diff` for an agent that has none of them and writes files by
+//! itself.
 
 use std::fs;
 use std::path::PathBuf;

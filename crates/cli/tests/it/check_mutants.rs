@@ -1,4 +1,5 @@
-//! `attache check` against real programs that break exactly one rule: the peers of `attache-mutants` as processes, judged by this program.
+//! `attache check` against real programs that break exactly one rule: the peers of
+//! `attache-mutants` as processes, judged by this program.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,8 @@ use serde_json::Value;
 
 use crate::world::{Run, World};
 
-/// Far more than anything here takes on a machine that has other things to do: only what never comes takes as long.
+/// Far more than anything here takes on a machine that has other things to do: only what never
+/// comes takes as long.
 const DEADLINE: [&str; 2] = ["--deadline", "30"];
 
 fn peer(name: &str) -> String {

@@ -1,7 +1,9 @@
-//! Whatever an agent, a model, a file or a server says: on a terminal it is text, and never a line of the program.
+//! Whatever an agent, a model, a file or a server says: on a terminal it is text, and never a line
+//! of the program.
 //!
-//! Every command that prints runs on a real terminal and gets every hostile text wherever it prints something foreign. What is judged are
-//! the bytes that come out. The commands are those of the program's own help: one that is neither here nor excepted is an error.
+//! Every command that prints runs on a real terminal and gets every hostile text wherever it prints
+//! something foreign. What is judged are the bytes that come out. The commands are those of the
+//! program's own help: one that is neither here nor excepted is an error.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -307,14 +309,16 @@ fn registries() -> Vec<Surface> {
     tour.surfaces
 }
 
-/// A server whose agents write to stderr and end, and a client of a server whose agent sends hostile text.
+/// A server whose agents write to stderr and end, and a client of a server whose agent sends
+/// hostile text.
 fn served(tour: &mut Tour<'_>, world: &World, noisy: &str, evil: &str) {
     let with_clients = |command: &'static str| {
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let clients = std::thread::spawn({
             let address = address.clone();
             move || {
-                // What the server says about a client is on the terminal long before the agent of the next but one has ended.
+                // What the server says about a client is on the terminal long before the agent of
+                // the next but one has ended.
                 (0..3).for_each(|_| ask(&address));
                 let server = process_with(&format!("{command} --listen {address}")).expect("the server runs");
                 assert!(Command::new("kill").args(["-TERM", &server]).status().unwrap().success());

@@ -117,7 +117,8 @@ pub(crate) fn parts() -> Vec<String> {
         .collect()
 }
 
-/// What reads like a line of the program, at the beginning of a line and wherever a terminal of [`COLUMNS`] wraps one.
+/// What reads like a line of the program, at the beginning of a line and wherever a terminal of
+/// [`COLUMNS`] wraps one.
 pub(crate) fn forgeries() -> String {
     let mut text = String::new();
     for line in [
@@ -138,7 +139,8 @@ pub(crate) fn forgeries() -> String {
     ] {
         let _ = write!(text, "\n{line}");
     }
-    // The length of a piece has no divisor in common with the width, so that one of them begins in each column.
+    // The length of a piece has no divisor in common with the width, so that one of them begins in
+    // each column.
     let piece = "[permission] FORGED....... ";
     assert_eq!(piece.len(), 27);
     let _ = write!(text, "\n{}\n", piece.repeat(100));

@@ -88,7 +88,8 @@ pub(crate) fn run(world: &World, args: &[&str], answers: Answers<'_>) -> Vec<u8>
     }
 }
 
-/// Answers the question that stands in the last line, once. Gives the place up to which everything is answered.
+/// Answers the question that stands in the last line, once. Gives the place up to which everything
+/// is answered.
 fn answer(pty: &Pty, seen: &[u8], answered: usize, answers: Answers<'_>) -> usize {
     let start = seen.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let line = String::from_utf8_lossy(&seen[start.max(answered)..]).into_owned();

@@ -1,4 +1,5 @@
-//! What scripts for acpx rely on beside the commands themselves: `sessions watch`, `compare`, members of results, archives.
+//! What scripts for acpx rely on beside the commands themselves: `sessions watch`, `compare`,
+//! members of results, archives.
 
 use serde_json::{Value, json};
 

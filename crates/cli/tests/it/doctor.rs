@@ -49,7 +49,8 @@ fn an_agent_that_works() {
     says(&report, "initialize", "ok", "It 3.1, version 1");
     says(&report, "capabilities", "ok", "load sessions, close sessions");
     assert!(step(&report, "initialize")["milliseconds"].is_u64());
-    // No prompt is sent, and the session is not left open. The other version is offered in a connection of its own.
+    // No prompt is sent, and the session is not left open. The other version is offered in a
+    // connection of its own.
     assert_eq!(world.methods(), ["initialize", "session/new", "session/close", "initialize"]);
     assert_eq!(report["protocolVersions"], json!([1]));
     says(&report, "protocol", "ok", "it speaks version 1");

@@ -1,14 +1,16 @@
 //! The guide is true: every command in it is run, and prints what the guide says.
 //!
-//! In a block of `console`, a line that begins with `$ ` is a command, lines with `> ` belong to it, and the others are what it
-//! prints: all of it, in order. `…` stands for any text, and alone on a line for any lines. A command that fails says so by
-//! showing its exit code (`; echo "exit code $?"`); one that does not must succeed. A page has a home and a repository
-//! of its own, and its commands run one after the other.
+//! In a block of `console`, a line that begins with `$ ` is a command, lines with `> ` belong to
+//! it, and the others are what it prints: all of it, in order. `…` stands for any text, and alone
+//! on a line for any lines. A command that fails says so by showing its exit code (`; echo "exit
+//! code $?"`); one that does not must succeed. A page has a home and a repository of its own, and
+//! its commands run one after the other.
 //!
-//! The agent `gemini` is a scripted one; `<!-- agent: NAME -->` says which script it follows from there on. After
-//! `<!-- model: NAME -->` our own agent uses the scripted model of this name. After `<!-- typed: A B -->` the
-//! next command has a terminal, and these words answer its questions in turn. A command that does not end in time is killed with
-//! its process group, and reported like one that prints something else.
+//! The agent `gemini` is a scripted one; `<!-- agent: NAME -->` says which script it follows from
+//! there on. After `<!-- model: NAME -->` our own agent uses the scripted model of this name. After
+//! `<!-- typed: A B -->` the next command has a terminal, and these words answer its questions in
+//! turn. A command that does not end in time is killed with its process group, and reported like
+//! one that prints something else.
 
 use std::fs;
 use std::io::{Read, Write as _};
@@ -254,8 +256,8 @@ impl Read for Terminal {
     }
 }
 
-/// Reads what a command prints up to its end; `on_output` sees all of it so far. After the deadline the command is killed, and what
-/// it has printed is the error.
+/// Reads what a command prints up to its end; `on_output` sees all of it so far. After the deadline
+/// the command is killed, and what it has printed is the error.
 fn attend(
     mut child: Child,
     mut output: impl Read + Send + 'static,

@@ -1,4 +1,5 @@
-//! Several processes of `attache hub` on one NATS server. `cargo xtask nats` runs these with several versions of the server.
+//! Several processes of `attache hub` on one NATS server. `cargo xtask nats` runs these with
+//! several versions of the server.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -1,6 +1,7 @@
 //! Drives the real program against scripted agents.
 //!
-//! `world.rs` is a home, a directory and the program in it; the agents are `examples/test_agent`, which does what a script says.
+//! `world.rs` is a home, a directory and the program in it; the agents are `examples/test_agent`,
+//! which does what a script says.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

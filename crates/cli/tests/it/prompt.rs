@@ -283,7 +283,8 @@ on session/set_config_option
 "#;
     let world = World::new().agent(script);
     world.run(&["sessions", "new"]).ok();
-    // The agent of `sessions new` is gone; the next one is asked to resume and answers without modes.
+    // The agent of `sessions new` is gone; the next one is asked to resume and answers without
+    // modes.
     assert_eq!(world.run(&["set-mode", "code"]).ok(), "mode set: code\n");
     assert_eq!(world.run(&["set", "model", "large"]).ok(), "model set: large\n");
     assert_eq!(world.run(&["set", "effort", "high"]).ok(), "config set: effort=high (0 options)\n");
@@ -318,7 +319,8 @@ on session/prompt
     eventually("the request", || world.methods().contains(&"session/set_mode".to_owned()));
     world.run(&["cancel"]).ok();
     running.end().code(0);
-    // The agent has answered the prompt and never the other; its end, with the session's, answers that.
+    // The agent has answered the prompt and never the other; its end, with the session's, answers
+    // that.
     world.run(&["sessions", "close"]).ok();
     setter.end();
 }

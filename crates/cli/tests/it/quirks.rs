@@ -1,4 +1,5 @@
-//! What real agents do on the wire and should not, one agent for each: the program survives all of it.
+//! What real agents do on the wire and should not, one agent for each: the program survives all of
+//! it.
 
 use crate::world::World;
 

@@ -410,7 +410,8 @@ fn a_client_is_judged_on_both_transports() {
         for rule in rules {
             assert!(kept(rule), "{kind}: {rule} is not kept in {report}");
         }
-        // The servers of these checks have one transport each, and those without WebSocket are remembered.
+        // The servers of these checks have one transport each, and those without WebSocket are
+        // remembered.
         let known = std::fs::read_to_string(world.home().join("cache/transports.json")).unwrap_or_default();
         assert_eq!(known.contains("http://127.0.0.1:"), scenario.starts_with("http"), "{scenario}: {known}");
         let _ = std::fs::remove_file(world.home().join("cache/transports.json"));

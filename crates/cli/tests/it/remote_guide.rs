@@ -1,7 +1,9 @@
-//! The settings of other programs in the guide "Remote agents": nginx, Caddy, systemd and a container.
+//! The settings of other programs in the guide "Remote agents": nginx, Caddy, systemd and a
+//! container.
 //!
-//! nginx, Caddy and systemd are used where they are installed; the programs that `ATTACHE_REQUIRE` names must be, as in continuous
-//! integration. The container file is not built: its instructions are checked, and its command is run.
+//! nginx, Caddy and systemd are used where they are installed; the programs that `ATTACHE_REQUIRE`
+//! names must be, as in continuous integration. The container file is not built: its instructions
+//! are checked, and its command is run.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -37,7 +39,8 @@ struct Served {
 }
 
 impl Served {
-    /// Runs a command of the guide. Its first word is the program, and `tokens` the file at its end.
+    /// Runs a command of the guide. Its first word is the program, and `tokens` the file at its
+    /// end.
     fn start(command: &str, tokens: &str) -> Served {
         let world = World::new().agent(ECHO);
         world.named_agent("gemini", ECHO);
@@ -113,7 +116,8 @@ impl Drop for Proxy {
     }
 }
 
-/// Starts a proxy on a free port. Another process may take the port first, so there are several attempts.
+/// Starts a proxy on a free port. Another process may take the port first, so there are several
+/// attempts.
 fn proxy(start: impl Fn(u16) -> Command) -> (Proxy, u16) {
     for _ in 0..5 {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 /// The user `nobody`.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// A command that runs as another user. `None`, and a line that says why, where that is not possible.
+/// A command that runs as another user. `None`, and a line that says why, where that is not
+/// possible.
 #[expect(clippy::print_stdout, reason = "a reader of the test's output should know that it was skipped")]
 pub(crate) fn as_nobody(program: impl AsRef<OsStr>) -> Option<Command> {
     let id = NOBODY.to_string();

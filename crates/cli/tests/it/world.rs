@@ -326,7 +326,8 @@ impl Lines {
     }
 }
 
-/// Waits until something is so. There is nothing to wait on but the file system and the process table.
+/// Waits until something is so. There is nothing to wait on but the file system and the process
+/// table.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
@@ -341,7 +342,8 @@ pub(crate) fn is_running(text: &str) -> bool {
     process_with(text).is_some()
 }
 
-/// The id of a process with this in its command line. Of a process and its children with the same line, it is the parent.
+/// The id of a process with this in its command line. Of a process and its children with the same
+/// line, it is the parent.
 pub(crate) fn process_with(text: &str) -> Option<String> {
     let ids =
         fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());

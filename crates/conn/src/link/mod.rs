@@ -73,10 +73,11 @@ impl Link {
         Link { kind, tap: None }
     }
 
-    /// Calls `tap` with every line of the connection that is [opened](crate::open) on this link, without its
-    /// line end and in the order of the wire. Received lines are passed before they are parsed, sent lines
-    /// before they are written. It runs in the driver and must not block. Several taps are called in the order in
-    /// which they were set. [`split`](Self::split) ignores them.
+    /// Calls `tap` with every line of the connection that is [opened](crate::open) on this link,
+    /// without its line end and in the order of the wire. Received lines are passed before they are
+    /// parsed, sent lines before they are written. It runs in the driver and must not block.
+    /// Several taps are called in the order in which they were set. [`split`](Self::split) ignores
+    /// them.
     #[must_use]
     pub fn tap(mut self, mut tap: impl FnMut(Flow, &[u8]) + Send + 'static) -> Link {
         self.tap = Some(match self.tap.take() {
@@ -96,9 +97,9 @@ impl Link {
 
     /// The standard input and output of this process, for agents.
     ///
-    /// From here on they belong to the link. On Unix, descriptor 1 is redirected to stderr and descriptor 0 to
-    /// `/dev/null`, so that a stray `println!` or a tool that reads its inherited input cannot damage the
-    /// stream. A second call returns a link that is at its end.
+    /// From here on they belong to the link. On Unix, descriptor 1 is redirected to stderr and
+    /// descriptor 0 to `/dev/null`, so that a stray `println!` or a tool that reads its inherited
+    /// input cannot damage the stream. A second call returns a link that is at its end.
     // STDIO-08
     pub fn stdio() -> Link {
         Link::new(Kind::Stdio(Stdio::take()))
@@ -114,8 +115,8 @@ impl Link {
         (link(a), link(b))
     }
 
-    /// Starts `program` and connects to its stdin and stdout. [`Link::command`] also sets arguments and
-    /// environment.
+    /// Starts `program` and connects to its stdin and stdout. [`Link::command`] also sets arguments
+    /// and environment.
     ///
     /// # Errors
     /// The program cannot be started.
@@ -140,7 +141,8 @@ impl Link {
         Link::new(Kind::Bytes(Box::new(reader), Box::new(writer)))
     }
 
-    /// A pair of byte streams whose source is also polled while the connection pauses; see [`KeepAlive`].
+    /// A pair of byte streams whose source is also polled while the connection pauses; see
+    /// [`KeepAlive`].
     ///
     /// ```
     /// use attache_conn::{KeepAlive, Link};
@@ -157,7 +159,8 @@ impl Link {
         Link::new(Kind::Halves(Source::KeepAlive(Box::new(reader)), Drain::Bytes(Box::new(writer))))
     }
 
-    /// Any transport with message boundaries, such as a WebSocket. A frame is one message without a line feed.
+    /// Any transport with message boundaries, such as a WebSocket. A frame is one message without a
+    /// line feed.
     pub fn from_frames(
         stream: impl Stream<Item = io::Result<Vec<u8>>> + Send + 'static,
         sink: impl Sink<Vec<u8>, Error = io::Error> + Send + 'static,
@@ -165,8 +168,8 @@ impl Link {
         Link::new(Kind::Halves(Source::Frames(Box::pin(stream)), Drain::Frames(Box::pin(sink))))
     }
 
-    /// Splits the link into its halves, for forwarding frames without a [`Peer`](crate::Peer). Must be called
-    /// within a tokio runtime.
+    /// Splits the link into its halves, for forwarding frames without a [`Peer`](crate::Peer). Must
+    /// be called within a tokio runtime.
     ///
     /// The frame limit is that of [`Limits::default`]; [`FrameReader::with_limit`] changes it.
     ///

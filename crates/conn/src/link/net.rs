@@ -32,8 +32,9 @@ impl Link {
 
 impl From<TcpStream> for Link {
     fn from(stream: TcpStream) -> Link {
-        // Writes are batched here already. Without this the last small message of a batch could wait for an
-        // acknowledgement of the one before; if the option cannot be set the connection still works.
+        // Writes are batched here already. Without this the last small message of a batch could
+        // wait for an acknowledgement of the one before; if the option cannot be set the connection
+        // still works.
         let _ = stream.set_nodelay(true);
         let (reader, writer) = stream.into_split();
         Link::from_io(reader, writer)
@@ -109,8 +110,8 @@ pub async fn listen_tcp(address: impl ToSocketAddrs) -> io::Result<SocketListene
     TcpListener::bind(address).await.map(|listener| SocketListener::new(Kind::Tcp(listener)))
 }
 
-/// Listens on a Unix socket. A stale socket file is replaced, and the file is removed when the listener is
-/// dropped.
+/// Listens on a Unix socket. A stale socket file is replaced, and the file is removed when the
+/// listener is dropped.
 ///
 /// Example: [`SocketListener`].
 ///
@@ -140,8 +141,8 @@ pub enum ActivatedSocket {
     Tcp(std::net::TcpListener),
 }
 
-/// Takes the sockets of systemd's socket activation (`LISTEN_FDS`). There are none for a process that was started otherwise, and
-/// none at a second call. Must be called within a tokio runtime.
+/// Takes the sockets of systemd's socket activation (`LISTEN_FDS`). There are none for a process
+/// that was started otherwise, and none at a second call. Must be called within a tokio runtime.
 ///
 /// # Errors
 /// One of them listens neither on a path nor on a TCP address.

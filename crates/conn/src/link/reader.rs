@@ -20,7 +20,8 @@ const SMALL_LINES: u32 = 64;
 /// Bytes of a line over the limit that are kept for the report.
 const HEAD: usize = 512;
 
-/// The receiving half of a [`Link`](crate::Link): complete lines, in order, none longer than the limit.
+/// The receiving half of a [`Link`](crate::Link): complete lines, in order, none longer than the
+/// limit.
 ///
 /// Example: [`Link::split`](crate::Link::split).
 pub struct FrameReader {
@@ -45,13 +46,15 @@ pub(crate) enum Source {
     Frames(Pin<Box<dyn Stream<Item = io::Result<Vec<u8>>> + Send>>),
 }
 
-/// A source of bytes that must not be left alone while the connection pauses, such as a WebSocket whose pings want an answer.
+/// A source of bytes that must not be left alone while the connection pauses, such as a WebSocket
+/// whose pings want an answer.
 ///
 /// Its connection also keeps no read buffer while it is idle, because a server holds many of them.
 ///
 /// Example: [`Link::from_keep_alive`](crate::Link::from_keep_alive).
 pub trait KeepAlive: AsyncRead + Send + Unpin {
-    /// Called instead of `poll_read` while the connection pauses. It may read ahead, within a bound of its own.
+    /// Called instead of `poll_read` while the connection pauses. It may read ahead, within a bound
+    /// of its own.
     ///
     /// # Errors
     /// The connection is over.
@@ -101,11 +104,13 @@ impl FrameReader {
         self.guard.take()
     }
 
-    /// Returns the next line without its line end, or `None` at the end of the input. Skips blank lines.
+    /// Returns the next line without its line end, or `None` at the end of the input. Skips blank
+    /// lines.
     ///
     /// # Errors
-    /// `InvalidData` for a line over the limit, and only for that: the next call returns the following line. `UnexpectedEof` if the input
-    /// ended within a line. Errors of the transport, which end the input.
+    /// `InvalidData` for a line over the limit, and only for that: the next call returns the
+    /// following line. `UnexpectedEof` if the input ended within a line. Errors of the transport,
+    /// which end the input.
     pub async fn next(&mut self) -> io::Result<Option<&[u8]>> {
         let range = loop {
             match poll_fn(|cx| self.poll_received(cx)).await? {
@@ -130,8 +135,8 @@ impl FrameReader {
         Ok(Some(self.bytes(&range)))
     }
 
-    /// Keeps the peer satisfied while no line is read, for example by answers to pings. Ends only with an error; see
-    /// [`KeepAlive`].
+    /// Keeps the peer satisfied while no line is read, for example by answers to pings. Ends only
+    /// with an error; see [`KeepAlive`].
     pub async fn keep_alive(&mut self) -> io::Error {
         poll_fn(|cx| match self.poll_paused(cx) {
             Ok(()) => Poll::Pending,
@@ -268,7 +273,8 @@ impl FrameReader {
         Poll::Ready(Ok(()))
     }
 
-    /// The input ends with an error of the transport. A reader who goes on after a line over the limit must not go on after that.
+    /// The input ends with an error of the transport. A reader who goes on after a line over the
+    /// limit must not go on after that.
     fn fail(&mut self, error: io::Error) -> io::Error {
         self.ended = true;
         if error.kind() != io::ErrorKind::InvalidData {

@@ -1,9 +1,10 @@
 //! The standard streams of this process.
 //!
-//! On Linux a pipe is opened a second time through `/proc/self/fd`, non-blocking: that gives a file description of our own, so the
-//! flag never reaches the processes that share the first one (a terminal's shell would be surprised). A socket, which
-//! node hands to its children, cannot be opened again and is used with per-call flags instead. Everything else (files, terminals,
-//! other systems) is read and written by threads.
+//! On Linux a pipe is opened a second time through `/proc/self/fd`, non-blocking: that gives a file
+//! description of our own, so the flag never reaches the processes that share the first one (a
+//! terminal's shell would be surprised). A socket, which node hands to its children, cannot be
+//! opened again and is used with per-call flags instead. Everything else (files, terminals, other
+//! systems) is read and written by threads.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -57,8 +58,8 @@ mod unix {
     fn take_over() -> io::Result<(OwnedFd, OwnedFd)> {
         let input = io::stdin().as_fd().try_clone_to_owned()?;
         let output = io::stdout().as_fd().try_clone_to_owned()?;
-        // The streams are ours already. If the numbers cannot be led elsewhere the link works all the same, only less
-        // protected.
+        // The streams are ours already. If the numbers cannot be led elsewhere the link works all
+        // the same, only less protected.
         if let Ok(null) = File::open("/dev/null") {
             let _ = redirect(0, null.as_fd());
         }
@@ -154,7 +155,8 @@ mod linux {
         format!("/proc/self/fd/{}", file.as_raw_fd())
     }
 
-    /// A pipe that gets larger when large messages arrive: each full pipe costs the sender and the receiver a wake-up.
+    /// A pipe that gets larger when large messages arrive: each full pipe costs the sender and the
+    /// receiver a wake-up.
     ///
     /// Pipes for small messages keep their size, because all pipes of a user share a limit.
     pub(super) struct PipeReader {
@@ -215,7 +217,8 @@ mod linux {
                 let asked = buffer.remaining();
                 match receive(self.0.get_ref().as_fd(), buffer) {
                     Ok(count) => {
-                        // Less than asked for means that the socket is empty now; asking again would only say so.
+                        // Less than asked for means that the socket is empty now; asking again
+                        // would only say so.
                         if 0 < count && count < asked {
                             ready.clear_ready();
                         }

@@ -1,7 +1,8 @@
-//! Blocking streams with a thread each, with a bounded hand-over: for files, terminals and platforms where standard streams
-//! cannot be polled.
+//! Blocking streams with a thread each, with a bounded hand-over: for files, terminals and
+//! platforms where standard streams cannot be polled.
 //!
-//! The threads are ours and not those of the runtime, whose shutdown would wait for a read that never returns.
+//! The threads are ours and not those of the runtime, whose shutdown would wait for a read that
+//! never returns.
 
 use std::io::{self, Read, Write};
 use std::pin::Pin;
@@ -92,7 +93,8 @@ impl Slot {
         self.changed.wait_while(state, |state| !until(state)).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reading thread: hands over `bytes` and waits until they are taken. `false`: the task is gone.
+    /// Reading thread: hands over `bytes` and waits until they are taken. `false`: the task is
+    /// gone.
     fn give(&self, bytes: &[u8]) -> bool {
         let mut state = self.lock();
         state.chunk.clear();
@@ -103,7 +105,8 @@ impl Slot {
         !state.abandoned
     }
 
-    /// Writing thread: the chunk before is written; waits for the next one. `false`: there will be none.
+    /// Writing thread: the chunk before is written; waits for the next one. `false`: there will be
+    /// none.
     fn take(&self, chunk: &mut Vec<u8>) -> bool {
         let mut state = self.lock();
         state.writing = false;
@@ -173,7 +176,8 @@ impl Drop for ThreadReader {
 struct ThreadWriter(Arc<Slot>);
 
 impl ThreadWriter {
-    /// Whether the thread has written everything; its error is returned once, and "broken pipe" after that.
+    /// Whether the thread has written everything; its error is returned once, and "broken pipe"
+    /// after that.
     fn poll_idle(&self, cx: &Context<'_>) -> Poll<io::Result<MutexGuard<'_, State>>> {
         let mut state = self.0.lock();
         if let Some(end) = state.end.take() {

@@ -2,11 +2,13 @@
 
 use std::io;
 
-/// The guardians above a process, the nearest first: a process that has one is a guarded child or was started by one, directly
-/// or not. Empty on systems that do not list processes below `/proc`, and where that is not mounted.
+/// The guardians above a process, the nearest first: a process that has one is a guarded child or
+/// was started by one, directly or not. Empty on systems that do not list processes below `/proc`,
+/// and where that is not mounted.
 ///
 /// # Errors
-/// When the process is gone, cannot be looked at, or changes its parents faster than they can be read.
+/// When the process is gone, cannot be looked at, or changes its parents faster than they can be
+/// read.
 ///
 /// ```
 /// let is_guarded = !attache_conn::process::guardians(std::process::id())?.is_empty();
@@ -29,8 +31,8 @@ pub fn guardians(pid: u32) -> io::Result<Vec<u32>> {
                     }
                     at = parent;
                 }
-                // The parents of another user can be hidden, and so can those outside of a container. But one that has
-                // just ended has given its children to a guardian.
+                // The parents of another user can be hidden, and so can those outside of a
+                // container. But one that has just ended has given its children to a guardian.
                 Err(_) => match Process::read(at.pid) {
                     Ok(again) if again.parent == at.parent => return Ok(found),
                     _ => continue 'walk,

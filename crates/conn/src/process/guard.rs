@@ -11,8 +11,9 @@ use super::tail::{Lines, Tail};
 
 /// Owns a child process. Dropping it ends the child in the background, without a runtime.
 ///
-/// The shutdown sequence begins with the end of the child's stdin, which is another value ([`Child::stdin`](super::Child)):
-/// drop it first, or [`Command::grace`](super::Command::grace) passes without effect.
+/// The shutdown sequence begins with the end of the child's stdin, which is another value
+/// ([`Child::stdin`](super::Child)): drop it first, or [`Command::grace`](super::Command::grace)
+/// passes without effect.
 ///
 /// Example: [`Command::spawn`](super::Command::spawn).
 pub struct ChildGuard {
@@ -28,7 +29,8 @@ impl ChildGuard {
         Self { pid, control, exit: exit_sender.0.subscribe(), tail: sink.tail.clone() }
     }
 
-    /// Returns the child's process id, for display. End the child with this guard: the id may be reused.
+    /// Returns the child's process id, for display. End the child with this guard: the id may be
+    /// reused.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -53,14 +55,15 @@ impl ChildGuard {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
     }
 
-    /// Starts the shutdown sequence (grace period, `SIGTERM`, grace period, `SIGKILL`) and waits for its end. It
-    /// continues when this future is dropped.
+    /// Starts the shutdown sequence (grace period, `SIGTERM`, grace period, `SIGKILL`) and waits
+    /// for its end. It continues when this future is dropped.
     pub async fn shutdown(&self) -> ExitStatus {
         self.control.stop();
         self.wait().await
     }
 
-    /// Starts the shutdown sequence at `SIGTERM`, and does not wait. Windows has no such signal: there it is a kill.
+    /// Starts the shutdown sequence at `SIGTERM`, and does not wait. Windows has no such signal:
+    /// there it is a kill.
     pub fn terminate(&self) {
         self.control.terminate();
     }

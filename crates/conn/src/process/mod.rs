@@ -1,28 +1,33 @@
 //! Child processes that always end with this process.
 //!
-//! [`Command`] describes a program, [`Command::spawn`] starts it, and the [`Child`] is its two pipes with a
-//! [`ChildGuard`]. Whatever happens to the guard, to the runtime or to this whole process, also by `SIGKILL`, the
-//! child and everything it started come to an end and are reaped, by one shutdown sequence: its stdin is closed, it gets
-//! [`Command::grace`] to leave, then `SIGTERM` and [`Command::term_grace`], then `SIGKILL`.
+//! [`Command`] describes a program, [`Command::spawn`] starts it, and the [`Child`] is its two
+//! pipes with a [`ChildGuard`]. Whatever happens to the guard, to the runtime or to this whole
+//! process, also by `SIGKILL`, the child and everything it started come to an end and are reaped,
+//! by one shutdown sequence: its stdin is closed, it gets [`Command::grace`] to leave, then
+//! `SIGTERM` and [`Command::term_grace`], then `SIGKILL`.
 //!
-//! On Unix a small guardian process stands between us and the child; it is a fork of this process, made in the same
-//! step as the child, and it holds nothing but a control pipe and a status pipe. We only ever write to that pipe:
-//! the guardian alone sends signals, to processes that it has not reaped yet, so a reused process id is never hit.
-//! The end of the control pipe signals that we are gone. On Linux it is a child subreaper, so that grandchildren
-//! which went to the background or started their own session come back to it; on other Unix systems only the child's
-//! process group is covered. On Windows the child lives in a job object that dies with its last handle.
+//! On Unix a small guardian process stands between us and the child; it is a fork of this process,
+//! made in the same step as the child, and it holds nothing but a control pipe and a status pipe.
+//! We only ever write to that pipe: the guardian alone sends signals, to processes that it has not
+//! reaped yet, so a reused process id is never hit. The end of the control pipe signals that we are
+//! gone. On Linux it is a child subreaper, so that grandchildren which went to the background or
+//! started their own session come back to it; on other Unix systems only the child's process group
+//! is covered. On Windows the child lives in a job object that dies with its last handle.
 //!
-//! On Linux there are two guardians, one the parent of the other, because the child may attack them. Whichever of them
-//! is killed, the other kills everything at once; one that is stopped is continued. A child that kills both of them in the same moment
-//! is caught by programs that call [`adopt_orphans`]. Not covered: a child that kills our own process as well in that moment, and
+//! On Linux there are two guardians, one the parent of the other, because the child may attack
+//! them. Whichever of them is killed, the other kills everything at once; one that is stopped is
+//! continued. A child that kills both of them in the same moment is caught by programs that call
+//! [`adopt_orphans`]. Not covered: a child that kills our own process as well in that moment, and
 //! one that lets a service outside (cron, systemd, a container runtime) start programs for it.
 //!
-//! [`Command::spawn_pty`] starts a program on a pseudo terminal instead of pipes, under the same guard (Unix).
+//! [`Command::spawn_pty`] starts a program on a pseudo terminal instead of pipes, under the same
+//! guard (Unix).
 //!
-//! One thread per child drains stderr, or the terminal, and waits for the end. It belongs to no runtime, so that a busy or ended
-//! runtime never blocks a chatty child, nor leaves a zombie.
+//! One thread per child drains stderr, or the terminal, and waits for the end. It belongs to no
+//! runtime, so that a busy or ended runtime never blocks a chatty child, nor leaves a zombie.
 //!
-//! Read `guard` for what our side keeps, `unix` for how it starts, `sys::guardian` for the other process.
+//! Read `guard` for what our side keeps, `unix` for how it starts, `sys::guardian` for the other
+//! process.
 
 mod ancestry;
 mod guard;
@@ -68,12 +73,13 @@ pub enum Stderr {
     Null,
 }
 
-/// Makes this process adopt descendants that have lost their parents, and ends those that a child has left by killing
-/// its guardians. For programs, which call it once at their start; does something on Linux only.
+/// Makes this process adopt descendants that have lost their parents, and ends those that a child
+/// has left by killing its guardians. For programs, which call it once at their start; does
+/// something on Linux only.
 ///
-/// From then on this process is a child subreaper: a program that it starts by other means than [`Command`], and that goes
-/// to the background, becomes a child of this process when its parent ends. It is left alone, but remains a zombie
-/// after its end until this process ends too.
+/// From then on this process is a child subreaper: a program that it starts by other means than
+/// [`Command`], and that goes to the background, becomes a child of this process when its parent
+/// ends. It is left alone, but remains a zombie after its end until this process ends too.
 ///
 /// ```no_run
 /// // First in `main`, before the runtime and its connections:
@@ -85,11 +91,13 @@ pub fn adopt_orphans() {
     crate::sys::orphans::adopt();
 }
 
-/// Makes the allocator give every large block back to the system as soon as it is freed. For programs that serve peers
-/// they do not trust, which call it once at their start; does something with glibc only.
+/// Makes the allocator give every large block back to the system as soon as it is freed. For
+/// programs that serve peers they do not trust, which call it once at their start; does something
+/// with glibc only.
 ///
-/// By default glibc keeps blocks of up to 32 MiB for reuse after the first of their size was freed, in as many
-/// arenas as there are threads: a few messages of some megabytes then cost many times their size for good.
+/// By default glibc keeps blocks of up to 32 MiB for reuse after the first of their size was freed,
+/// in as many arenas as there are threads: a few messages of some megabytes then cost many times
+/// their size for good.
 ///
 /// Example: [`adopt_orphans`].
 pub fn return_freed_memory() {
@@ -97,7 +105,8 @@ pub fn return_freed_memory() {
     crate::sys::malloc::return_large_blocks();
 }
 
-/// Callback for each line of the child's stderr, without its line end. Clones of a command share it.
+/// Callback for each line of the child's stderr, without its line end. Clones of a command share
+/// it.
 type OnLine = Arc<Mutex<dyn FnMut(&str) + Send>>;
 
 /// Callback for events of a child's terminal.
@@ -198,8 +207,9 @@ impl Command {
         self
     }
 
-    /// Calls `f` with each line of a captured stderr, on the thread that drains it: while `f` runs, stderr is not
-    /// read. Lines longer than 64 KiB come in pieces; bytes that are not UTF-8 are replaced.
+    /// Calls `f` with each line of a captured stderr, on the thread that drains it: while `f` runs,
+    /// stderr is not read. Lines longer than 64 KiB come in pieces; bytes that are not UTF-8 are
+    /// replaced.
     #[must_use]
     pub fn on_stderr_line(mut self, f: impl FnMut(&str) + Send + 'static) -> Self {
         self.on_line = Some(Arc::new(Mutex::new(f)));
@@ -213,8 +223,8 @@ impl Command {
         self
     }
 
-    /// Sets the time to exit after `SIGTERM`; the default is 2 seconds. Windows has no such signal: there both
-    /// times are one.
+    /// Sets the time to exit after `SIGTERM`; the default is 2 seconds. Windows has no such signal:
+    /// there both times are one.
     #[must_use]
     pub fn term_grace(mut self, grace: Duration) -> Self {
         self.periods.term_grace = grace;
@@ -227,8 +237,9 @@ impl Command {
     /// When the runtime was built without its I/O driver.
     ///
     /// # Errors
-    /// When there is no runtime, when the system has no room, or when the program cannot be executed: the error says
-    /// which program, and has the kind [`io::ErrorKind::NotFound`] when there is none of that name.
+    /// When there is no runtime, when the system has no room, or when the program cannot be
+    /// executed: the error says which program, and has the kind [`io::ErrorKind::NotFound`] when
+    /// there is none of that name.
     ///
     /// ```
     /// use attache_conn::process::Command;
@@ -307,7 +318,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Closes both pipes, runs the shutdown sequence and returns when the child and all its descendants are gone.
+    /// Closes both pipes, runs the shutdown sequence and returns when the child and all its
+    /// descendants are gone.
     pub async fn shutdown(self) -> ExitStatus {
         // STDIO-10: the end begins with the end of its input.
         drop(self.stdin);

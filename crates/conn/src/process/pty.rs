@@ -10,15 +10,17 @@ use super::{ChildGuard, Command};
 use crate::sys::pty;
 
 impl Command {
-    /// Starts the program with a new pseudo terminal as its stdin, stdout and stderr, leader of a session of its own. Needs
-    /// no runtime.
+    /// Starts the program with a new pseudo terminal as its stdin, stdout and stderr, leader of a
+    /// session of its own. Needs no runtime.
     ///
-    /// `on_event` gets what the program and its descendants print, as it comes, and last of all how the program ended, on the
-    /// thread that watches the child: while it runs, nothing is read, and a program that prints more has to wait. All
-    /// of that has happened when [`ChildGuard::wait`] returns. Line feeds are not turned into CR LF.
+    /// `on_event` gets what the program and its descendants print, as it comes, and last of all how
+    /// the program ended, on the thread that watches the child: while it runs, nothing is read, and
+    /// a program that prints more has to wait. All of that has happened when [`ChildGuard::wait`]
+    /// returns. Line feeds are not turned into CR LF.
     ///
-    /// There is no end of input on a terminal that would ask the program to leave, so [`grace`](Command::grace) is time lost; set it
-    /// to zero, unless the caller writes to the [`Pty`].
+    /// There is no end of input on a terminal that would ask the program to leave, so
+    /// [`grace`](Command::grace) is time lost; set it to zero, unless the caller writes to the
+    /// [`Pty`].
     ///
     /// # Errors
     /// As [`spawn`](Command::spawn), except that there may be no runtime.
@@ -88,8 +90,8 @@ pub struct PtyChild {
 pub struct Pty(File);
 
 impl Pty {
-    /// Writes input and returns the number of bytes taken; [`io::ErrorKind::WouldBlock`] if the program does not
-    /// read and the buffer is full.
+    /// Writes input and returns the number of bytes taken; [`io::ErrorKind::WouldBlock`] if the
+    /// program does not read and the buffer is full.
     ///
     /// # Errors
     /// When there is no room, or the program has ended.

@@ -51,8 +51,8 @@ impl Control {
         self.order(guardian::KILL, Duration::ZERO);
     }
 
-    /// Writing fails only when the guardian has ended, and then there is nothing left to order. A byte always fits: the
-    /// guardian reads them as they come.
+    /// Writing fails only when the guardian has ended, and then there is nothing left to order. A
+    /// byte always fits: the guardian reads them as they come.
     fn order(&self, byte: u8, periods: Duration) {
         let mut state = self.lock();
         state.set_deadline(periods);
@@ -68,7 +68,8 @@ impl Control {
 }
 
 impl ControlState {
-    /// The guardians have to be done after a shutdown sequence of this length. One that is too long for the clock has no deadline.
+    /// The guardians have to be done after a shutdown sequence of this length. One that is too long
+    /// for the clock has no deadline.
     fn set_deadline(&mut self, periods: Duration) {
         let deadline = Instant::now().checked_add(periods.saturating_add(OVERTIME));
         self.deadline = [self.deadline, deadline].into_iter().flatten().min();
@@ -95,7 +96,8 @@ pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
     };
     command.inner.stdin(stdin_end).stdout(stdout_end).stderr(stderr_end);
 
-    // All that can fail on our side comes before the fork, so that a started child is always watched.
+    // All that can fail on our side comes before the fork, so that a started child is always
+    // watched.
     let stdin = ChildStdin(pipe::Sender::from_owned_fd(stdin.into())?);
     let stdout = ChildStdout(pipe::Receiver::from_owned_fd(stdout.into())?);
     let sink = OutputSink::new(command.on_line.take());
@@ -106,7 +108,8 @@ pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
 /// Input of the watcher thread.
 pub(super) struct Source {
     pub(super) output: Option<File>,
-    /// The child's end of its terminal, held so that the terminal lives as long as the child, whatever the child closes.
+    /// The child's end of its terminal, held so that the terminal lives as long as the child,
+    /// whatever the child closes.
     pub(super) terminal: Option<OwnedFd>,
     pub(super) sink: OutputSink,
 }
@@ -160,8 +163,8 @@ pub(super) fn spawn_guarded(mut command: Command, source: Source) -> io::Result<
     Ok(guard)
 }
 
-/// In a process that began with its standard streams closed, a new pipe may get one of their numbers, and the child's
-/// own streams would be laid over it. A copy never gets one.
+/// In a process that began with its standard streams closed, a new pipe may get one of their
+/// numbers, and the child's own streams would be laid over it. A copy never gets one.
 fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > 2 { Ok(fd) } else { fd.try_clone() }
 }
@@ -188,7 +191,8 @@ struct Watcher {
     terminal: Option<OwnedFd>,
     sink: OutputSink,
     exit_sender: ExitSender,
-    /// Held to the end, so that a dropped guard starts the whole shutdown sequence and not the short one for orphans.
+    /// Held to the end, so that a dropped guard starts the whole shutdown sequence and not the
+    /// short one for orphans.
     control: Arc<Control>,
 }
 
@@ -204,8 +208,8 @@ impl Watcher {
                 self.woken.as_ref().map(AsFd::as_fd),
                 self.guardian_end.as_ref().map(AsFd::as_fd),
             ];
-            // Once all is gone, only what already lies in the pipe is read: a process outside of the guardian's reach
-            // may hold the other end.
+            // Once all is gone, only what already lies in the pipe is read: a process outside of
+            // the guardian's reach may hold the other end.
             let wait = if ended { Some(Duration::ZERO) } else { self.woken.is_none().then_some(REMINDER) };
             let Ok([status, output, woken, guardian_end]) = poll::readable(fds, wait) else { break };
             if output {
@@ -234,8 +238,8 @@ impl Watcher {
         self.exit_sender.publish(status);
     }
 
-    /// Whether guardians that have an order are helpless. The outer one is killed then: if the inner one is able to, it
-    /// ends everything, otherwise our process does.
+    /// Whether guardians that have an order are helpless. The outer one is killed then: if the
+    /// inner one is able to, it ends everything, otherwise our process does.
     fn is_overdue(&mut self) -> bool {
         let state = self.control.lock();
         if state.deadline.is_none_or(|deadline| Instant::now() < deadline) {
@@ -294,7 +298,8 @@ impl Watcher {
         }
     }
 
-    /// The guardian's reports are two numbers: the child's process id, and in the end its wait status.
+    /// The guardian's reports are two numbers: the child's process id, and in the end its wait
+    /// status.
     fn report(&mut self) -> io::Result<i32> {
         let mut report = [0; 4];
         self.status.read_exact(&mut report)?;

@@ -1,7 +1,8 @@
 //! Starting a child on Windows, and the threads that watch it.
 //!
-//! The job object keeps the promise that nothing is left behind. Windows has no signal that asks a process to leave,
-//! so the shutdown sequence is short: stdin is closed, both graces pass, the job is killed.
+//! The job object keeps the promise that nothing is left behind. Windows has no signal that asks a
+//! process to leave, so the shutdown sequence is short: stdin is closed, both graces pass, the job
+//! is killed.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
@@ -34,8 +35,8 @@ enum Event {
     Ended(io::Result<ExitStatus>),
 }
 
-/// Orders to the thread that watches a child. It reads them as they come, so that sending never waits, and it fails
-/// only when the child has ended.
+/// Orders to the thread that watches a child. It reads them as they come, so that sending never
+/// waits, and it fails only when the child has ended.
 #[derive(Debug)]
 pub(super) struct Control(mpsc::SyncSender<Event>);
 
@@ -65,7 +66,8 @@ pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
     };
     command.inner.stdin(stdin_end).stdout(stdout_end).stderr(stderr).creation_flags(CREATION_FLAGS);
 
-    // All that can fail on our side comes before the start, so that a started child is always watched.
+    // All that can fail on our side comes before the start, so that a started child is always
+    // watched.
     let sink = OutputSink::new(command.on_line.take());
     let exit_sender = ExitSender::new();
     let (events, events_receiver) = mpsc::sync_channel(8);
@@ -179,8 +181,8 @@ enum Direction {
     Us,
 }
 
-/// A pipe whose one end tokio can wait for, which the anonymous pipes of Windows do not allow, and whose other end is
-/// an ordinary file, which is what programs expect.
+/// A pipe whose one end tokio can wait for, which the anonymous pipes of Windows do not allow, and
+/// whose other end is an ordinary file, which is what programs expect.
 fn pipe(direction: Direction) -> io::Result<(NamedPipeServer, File)> {
     let (inbound, outbound) = match direction {
         Direction::Child => (false, true),
@@ -209,7 +211,8 @@ fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// The standard library finds only `.exe` by its bare name, but `npx` and its like are `.cmd` files.
+/// The standard library finds only `.exe` by its bare name, but `npx` and its like are `.cmd`
+/// files.
 pub(super) fn resolve(program: &OsStr) -> OsString {
     const KINDS: [&str; 3] = ["exe", "cmd", "bat"];
     let path = Path::new(program);

@@ -1,8 +1,8 @@
 //! State that a [`Peer`](crate::Peer), its calls, its responders and the driver share.
 //!
-//! One lock holds the JSON-RPC machine and the write buffer. A message is encoded into the buffer in the same
-//! step in which the machine registers it, so both have the same order. Code under the lock never waits,
-//! calls no callback and drops no value of a user.
+//! One lock holds the JSON-RPC machine and the write buffer. A message is encoded into the buffer
+//! in the same step in which the machine registers it, so both have the same order. Code under the
+//! lock never waits, calls no callback and drops no value of a user.
 
 mod room;
 mod slots;
@@ -22,8 +22,8 @@ use std::task::Waker;
 use tokio::sync::Notify;
 use tracing::trace;
 
-/// A flag that forbids a message once it is set. It is read under the lock, in the same step in which the
-/// message is encoded.
+/// A flag that forbids a message once it is set. It is read under the lock, in the same step in
+/// which the message is encoded.
 pub(crate) type Over<'a> = Option<&'a AtomicBool>;
 
 pub(crate) fn is_over(over: Over<'_>) -> bool {
@@ -104,7 +104,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `write`, which adds an urgent message, under the lock and wakes the driver if necessary.
+    /// Runs `write`, which adds an urgent message, under the lock and wakes the driver if
+    /// necessary.
     pub(crate) fn write<R>(&self, write: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.lock();
         let result = write(&mut state);
@@ -187,8 +188,8 @@ impl Shared {
         machine.accept(frame, line, out, || tokens.reserve())
     }
 
-    /// Opens a request of the peer, which counts `bytes` until its response. Returns the reason if it was
-    /// refused, and the error response is written.
+    /// Opens a request of the peer, which counts `bytes` until its response. Returns the reason if
+    /// it was refused, and the error response is written.
     pub(crate) fn open_request(&self, id: &Id, bytes: usize) -> Result<TokenId, &'static str> {
         let mut state = self.lock();
         let State { machine, tokens, out, open_bytes, .. } = &mut *state;

@@ -15,7 +15,8 @@ impl Room {
         self.parked.is_empty()
     }
 
-    /// Whether `ticket` is first in the queue. A ticket removed by [`clear`](Self::clear) counts as first.
+    /// Whether `ticket` is first in the queue. A ticket removed by [`clear`](Self::clear) counts as
+    /// first.
     pub(crate) fn is_first(&self, ticket: u64) -> bool {
         self.parked.front().is_none_or(|(first, _)| *first >= ticket)
     }

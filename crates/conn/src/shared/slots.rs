@@ -72,7 +72,8 @@ impl State {
         entering.into_iter().chain(reserving).map(|waiting| waiting.waker.clone()).collect()
     }
 
-    /// Enters or reserves `bytes` if it is the turn of `ticket`; otherwise parks `waker` and sets `ticket`.
+    /// Enters or reserves `bytes` if it is the turn of `ticket`; otherwise parks `waker` and sets
+    /// `ticket`.
     pub(crate) fn poll_slot(
         &mut self,
         (queue, bytes): (Queue, usize),

@@ -1,20 +1,23 @@
 //! The guardians: processes between us and a child that clean up after our end.
 //!
-//! [`arm`] makes a command fork twice more just before it executes its program. The innermost process becomes
-//! the program; the others never return into the caller's code. The inner guardian keeps a control pipe and a
-//! status pipe, sleeps until something happens, and ends when the program and all its descendants have.
+//! [`arm`] makes a command fork twice more just before it executes its program. The innermost
+//! process becomes the program; the others never return into the caller's code. The inner guardian
+//! keeps a control pipe and a status pipe, sleeps until something happens, and ends when the
+//! program and all its descendants have.
 //!
-//! The outer guardian ([`outer`](super::outer), Linux only) is there for programs that attack the inner one. Both are
-//! child subreapers: when one of them is killed, every orphan belongs to the other, which kills them all at once. Our
-//! own process is the parent of the outer one and can take over its orphans too ([`orphans`](super::orphans)).
+//! The outer guardian ([`outer`](super::outer), Linux only) is there for programs that attack the
+//! inner one. Both are child subreapers: when one of them is killed, every orphan belongs to the
+//! other, which kills them all at once. Our own process is the parent of the outer one and can take
+//! over its orphans too ([`orphans`](super::orphans)).
 //!
-//! Everything below [`arm`] runs in a fork of a process with many threads. It therefore calls only functions that
-//! are safe in a signal handler, takes no lock, allocates nothing and cannot panic. All signals are blocked, so that
-//! none of the caller's handlers runs here; only `SIGCHLD` is let in, while it sleeps.
+//! Everything below [`arm`] runs in a fork of a process with many threads. It therefore calls only
+//! functions that are safe in a signal handler, takes no lock, allocates nothing and cannot panic.
+//! All signals are blocked, so that none of the caller's handlers runs here; only `SIGCHLD` is let
+//! in, while it sleeps.
 //!
-//! Signals go only to processes that this one has not reaped: its children (on Linux also the ones that it adopted as
-//! subreaper) and the program's process group, whose number is kept from reuse by leaving the program's own zombie
-//! in place until the end.
+//! Signals go only to processes that this one has not reaped: its children (on Linux also the ones
+//! that it adopted as subreaper) and the program's process group, whose number is kept from reuse
+//! by leaving the program's own zombie in place until the end.
 
 use std::io;
 use std::mem;
@@ -40,9 +43,9 @@ pub(crate) const KILL: u8 = b'K';
 pub(crate) struct Plan {
     /// The read end of the control pipe; its end means that our process is gone.
     pub(crate) control: OwnedFd,
-    /// The write end of the status pipe, for two native `i32`: the program's process id at the start and its
-    /// wait status at the end. Only the inner guardian holds it, so its end without a status means that the
-    /// inner guardian was killed.
+    /// The write end of the status pipe, for two native `i32`: the program's process id at the
+    /// start and its wait status at the end. Only the inner guardian holds it, so its end without a
+    /// status means that the inner guardian was killed.
     pub(crate) status: OwnedFd,
     pub(crate) grace: Duration,
     pub(crate) term_grace: Duration,
@@ -50,8 +53,9 @@ pub(crate) struct Plan {
     pub(crate) terminal: bool,
 }
 
-/// Makes the program of `command` start under guardians. The process id that `command` reports is that of the
-/// outermost guardian. The descriptors of `plan` must be above 2 and close when `command` is dropped.
+/// Makes the program of `command` start under guardians. The process id that `command` reports is
+/// that of the outermost guardian. The descriptors of `plan` must be above 2 and close when
+/// `command` is dropped.
 pub(crate) fn arm(command: &mut Command, plan: Plan) {
     let times = Times { grace: Millis::of(plan.grace), term_grace: Millis::of(plan.term_grace) };
     let parent = std::process::id() as pid_t;
@@ -82,8 +86,8 @@ pub(crate) fn end_orphans(_program: pid_t) {
     super::orphans::end_all(Duration::from_millis(LAST_WAIT.0.unsigned_abs()));
 }
 
-/// Without subreapers there is only the program's group. Its guardian has just died, so that its number cannot
-/// have been reused yet.
+/// Without subreapers there is only the program's group. Its guardian has just died, so that its
+/// number cannot have been reused yet.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn end_orphans(program: pid_t) {
     if program > 1 {
@@ -91,8 +95,8 @@ pub(crate) fn end_orphans(program: pid_t) {
     }
 }
 
-/// Runs in the process that was forked to become the program, and makes it the outer guardian. Returns its process id in
-/// a child, which continues.
+/// Runs in the process that was forked to become the program, and makes it the outer guardian.
+/// Returns its process id in a child, which continues.
 #[cfg(target_os = "linux")]
 fn fork_outer(parent: pid_t, times: Times) -> io::Result<Option<pid_t>> {
     process_tree::adopt_orphans();
@@ -125,8 +129,8 @@ fn fork_inner(
 ) -> io::Result<()> {
     // SAFETY: these calls take plain numbers and are async-signal-safe.
     unsafe {
-        // A session without a terminal: keys like ctrl-C do not reach the program, and one that would read from the
-        // terminal gets an error instead of being stopped.
+        // A session without a terminal: keys like ctrl-C do not reach the program, and one that
+        // would read from the terminal gets an error instead of being stopped.
         libc::setsid();
         process_tree::adopt_orphans();
         process_tree::mark_descendants();
@@ -145,22 +149,24 @@ fn fork_inner(
 /// A fork that runs no handlers which libraries have registered: they need not be safe here.
 #[cfg(all(target_os = "linux", not(target_arch = "s390x")))]
 fn fork() -> pid_t {
-    // SAFETY: clone with no flags but the signal is fork; no pointer is passed. The child only continues to exec, so
-    // that the C library's idea of the thread id, now stale, is never asked for.
+    // SAFETY: clone with no flags but the signal is fork; no pointer is passed. The child only
+    // continues to exec, so that the C library's idea of the thread id, now stale, is never asked
+    // for.
     unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as pid_t }
 }
 
 #[cfg(not(all(target_os = "linux", not(target_arch = "s390x"))))]
 fn fork() -> pid_t {
-    // SAFETY: this process has one thread, and both sides only make calls that are safe after a fork.
+    // SAFETY: this process has one thread, and both sides only make calls that are safe after a
+    // fork.
     unsafe { libc::fork() }
 }
 
 /// Prepares the program: its own process group, and default signal handlers. On a terminal it
 /// gets a session of its own, whose first group is just as well its own.
 fn become_program(guardian: pid_t, terminal: bool) {
-    // SAFETY: as above; `signal` refuses the numbers that cannot be set, which is fine. Descriptor 0 is the program's
-    // stdin and stays open.
+    // SAFETY: as above; `signal` refuses the numbers that cannot be set, which is fine. Descriptor
+    // 0 is the program's stdin and stays open.
     unsafe {
         if terminal {
             libc::setsid();
@@ -194,13 +200,14 @@ fn run_inner(
     }
     // SAFETY: the descriptors are open and above 2; the rest takes plain numbers.
     unsafe {
-        // Both sides set the group, so that it exists in either order. But the leader of a group cannot begin a
-        // session; there the group exists once the program does, which is before its end can be ordered.
+        // Both sides set the group, so that it exists in either order. But the leader of a group
+        // cannot begin a session; there the group exists once the program does, which is before its
+        // end can be ordered.
         if !terminal {
             libc::setpgid(program, program);
         }
-        // Nothing that is open stays so: neither the program's pipes, which would never end, nor the pipe by which
-        // our process learns that exec has worked, nor anything else of it.
+        // Nothing that is open stays so: neither the program's pipes, which would never end, nor
+        // the pipe by which our process learns that exec has worked, nor anything else of it.
         libc::dup2(control, CONTROL);
         libc::dup2(status, STATUS);
         close_from(STATUS + 1);
@@ -215,12 +222,13 @@ fn run_inner(
         // Should the program have stopped it, it would stay for ever.
         process_tree::signal(outer, libc::SIGCONT);
     }
-    // SAFETY: ends this process at once, without running anything of the process it was forked from.
+    // SAFETY: ends this process at once, without running anything of the process it was forked
+    // from.
     unsafe { libc::_exit(0) }
 }
 
-/// The main function of a guardian, after all descriptors of our process are closed in it. `flags` are those of the handler of
-/// `SIGCHLD`.
+/// The main function of a guardian, after all descriptors of our process are closed in it. `flags`
+/// are those of the handler of `SIGCHLD`.
 pub(super) fn prepare_guardian(flags: c_int) {
     // SAFETY: the handler does nothing, and the path is a string that lives for ever.
     unsafe {
@@ -254,7 +262,8 @@ pub(super) fn signals(without: &[c_int]) -> libc::sigset_t {
 }
 
 pub(super) fn close_from(first: RawFd) {
-    // SAFETY: closing descriptors touches no memory; nothing in this process uses the ones above `first`.
+    // SAFETY: closing descriptors touches no memory; nothing in this process uses the ones above
+    // `first`.
     unsafe {
         #[cfg(target_os = "linux")]
         if libc::syscall(libc::SYS_close_range, first, c_int::MAX, 0) == 0 {
@@ -310,7 +319,8 @@ impl GuardedProgram {
         loop {
             self.check_children();
             if self.outer.is_some_and(|outer| !process_tree::is_parent(outer)) {
-                // Only an attack ends it, and the next step of that would be to kill this process too.
+                // Only an attack ends it, and the next step of that would be to kill this process
+                // too.
                 self.outer = None;
                 self.kill();
             }
@@ -371,7 +381,8 @@ impl GuardedProgram {
         }
     }
 
-    /// Reaps the program and returns its status. A program that cannot be ended is reported as killed.
+    /// Reaps the program and returns its status. A program that cannot be ended is reported as
+    /// killed.
     fn reap_program(&self) -> c_int {
         // The last moment at which the group's number is surely its own.
         process_tree::signal(-self.program, libc::SIGKILL);
@@ -439,8 +450,8 @@ impl GuardedProgram {
         self.signal_all(libc::SIGKILL);
     }
 
-    /// Signals the program's group and the adopted descendants outside of it, each process once: many programs
-    /// exit at once on a second `SIGTERM`.
+    /// Signals the program's group and the adopted descendants outside of it, each process once:
+    /// many programs exit at once on a second `SIGTERM`.
     fn signal_all(&self, signal: c_int) {
         process_tree::signal(-self.program, signal);
         let outside = |pid| {

@@ -1,5 +1,5 @@
-//! Job objects: a set of processes on Windows that ends as one, at the latest when its last handle is closed, which
-//! the system does even for a process that is killed.
+//! Job objects: a set of processes on Windows that ends as one, at the latest when its last handle
+//! is closed, which the system does even for a process that is killed.
 
 use std::ffi::c_void;
 use std::io;
@@ -21,7 +21,8 @@ use windows_sys::Win32::System::Threading::{
     CREATE_NO_WINDOW, CREATE_SUSPENDED, OpenThread, ResumeThread, THREAD_SUSPEND_RESUME,
 };
 
-/// A process has to be started with these, so that it cannot start another one before it is in its job.
+/// A process has to be started with these, so that it cannot start another one before it is in its
+/// job.
 pub(crate) const CREATION_FLAGS: u32 = CREATE_SUSPENDED | CREATE_NO_WINDOW;
 
 /// The processes of one job. They are killed when this is dropped.
@@ -30,13 +31,15 @@ pub(crate) struct Job(OwnedHandle);
 
 impl Job {
     pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: both pointers may be null: default security, which includes that no child inherits it, and no name.
+        // SAFETY: both pointers may be null: default security, which includes that no child
+        // inherits it, and no name.
         let job = Self(unsafe { owned(CreateJobObjectW(ptr::null(), ptr::null())) }?);
         let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
         limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
         let size = size_of_val(&limits) as u32;
         let limits = (&raw const limits).cast::<c_void>();
-        // SAFETY: the class takes just this structure, which lives through the call and is as long as said.
+        // SAFETY: the class takes just this structure, which lives through the call and is as long
+        // as said.
         check(unsafe {
             SetInformationJobObject(job.handle(), JobObjectExtendedLimitInformation, limits, size)
         })?;
@@ -61,7 +64,8 @@ impl Job {
         let size = size_of_val(&counts) as u32;
         let info = (&raw mut counts).cast::<c_void>();
         let class = JobObjectBasicAccountingInformation;
-        // SAFETY: the class fills just this structure, which lives through the call and is as long as said.
+        // SAFETY: the class fills just this structure, which lives through the call and is as long
+        // as said.
         let ok = unsafe { QueryInformationJobObject(self.handle(), class, info, size, ptr::null_mut()) };
         ok == 0 || counts.ActiveProcesses == 0
     }
@@ -71,8 +75,8 @@ impl Job {
     }
 }
 
-/// Lets the threads of a suspended process run; it has just one. The standard library keeps no handle to it, so it
-/// has to be looked for.
+/// Lets the threads of a suspended process run; it has just one. The standard library keeps no
+/// handle to it, so it has to be looked for.
 fn resume(process: u32) -> io::Result<()> {
     // SAFETY: takes plain numbers.
     let list = unsafe { owned(CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0)) }?;
@@ -81,7 +85,8 @@ fn resume(process: u32) -> io::Result<()> {
     let mut more = unsafe { Thread32First(list.as_raw_handle(), &mut entry) } != 0;
     while more {
         if entry.th32OwnerProcessID == process {
-            // SAFETY: takes plain numbers. The process is suspended, so its thread is there and keeps its number.
+            // SAFETY: takes plain numbers. The process is suspended, so its thread is there and
+            // keeps its number.
             let thread = unsafe { owned(OpenThread(THREAD_SUSPEND_RESUME, 0, entry.th32ThreadID)) }?;
             // SAFETY: the handle is open, and has the right that this needs.
             if unsafe { ResumeThread(thread.as_raw_handle()) } == u32::MAX {

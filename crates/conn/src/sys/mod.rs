@@ -1,5 +1,5 @@
-//! System calls without a safe form in the standard library: the only place with `unsafe` code in this crate.
-//! Each block says why it is sound.
+//! System calls without a safe form in the standard library: the only place with `unsafe` code in
+//! this crate. Each block says why it is sound.
 #![expect(unsafe_code, reason = "system calls; each block carries its reason")]
 
 #[cfg(unix)]

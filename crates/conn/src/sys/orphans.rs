@@ -1,4 +1,5 @@
-//! Cleanup by our own process, which adopts the descendants of a program that killed both of its guardians.
+//! Cleanup by our own process, which adopts the descendants of a program that killed both of its
+//! guardians.
 
 use std::fs;
 use std::io;
@@ -20,15 +21,16 @@ pub(crate) fn adopt() {
 
 /// The wait for killed processes before the next scan.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// Empty scans in a row before the end: children of an ending thread move to another thread and may be in
-/// neither list for a moment.
+/// Empty scans in a row before the end: children of an ending thread move to another thread and may
+/// be in neither list for a moment.
 const EMPTY_SCANS: u32 = 3;
 
-/// Kills and reaps the orphans that guardians of ours have left to this process, and all that they start meanwhile. Gives
-/// up when none of them has ended for `patience`: then they hang in the kernel. Does nothing unless [`adopt`] was called.
+/// Kills and reaps the orphans that guardians of ours have left to this process, and all that they
+/// start meanwhile. Gives up when none of them has ended for `patience`: then they hang in the
+/// kernel. Does nothing unless [`adopt`] was called.
 ///
-/// Children that this process has started in any other way, and what those left behind, do not carry the mark of the
-/// guardians and are not touched.
+/// Children that this process has started in any other way, and what those left behind, do not
+/// carry the mark of the guardians and are not touched.
 pub(crate) fn end_all(patience: Duration) {
     if !ADOPTING.load(Ordering::Acquire) {
         return;

@@ -1,8 +1,8 @@
 //! The outer guardian: watches the inner one and ends everything if the inner one cannot.
 //!
-//! It holds nothing of our process and takes no orders. As long as the inner guardian lives, all orphans are that one's;
-//! they become children of this process in the moment in which the inner one dies. Keeps to the rules of
-//! [`guardian`](super::guardian).
+//! It holds nothing of our process and takes no orders. As long as the inner guardian lives, all
+//! orphans are that one's; they become children of this process in the moment in which the inner
+//! one dies. Keeps to the rules of [`guardian`](super::guardian).
 
 use libc::pid_t;
 
@@ -10,8 +10,8 @@ use super::guardian::{close_from, prepare_guardian, signals};
 use super::process_tree::{self, ChildState, Reaped};
 use super::times::{LAST_WAIT, Millis, POLL_INTERVAL, Times};
 
-/// How often the inner guardian may be stopped. Only an attacker stops it: neither terminal keys nor a stopped
-/// process group reach it.
+/// How often the inner guardian may be stopped. Only an attacker stops it: neither terminal keys
+/// nor a stopped process group reach it.
 const MAX_STOPS: u32 = 3;
 
 /// Runs the outer guardian.
@@ -22,14 +22,16 @@ pub(super) fn run(inner: pid_t, parent: pid_t, times: Times) -> ! {
     process_tree::release_memory();
     await_end(inner, parent, times);
     kill_children();
-    // SAFETY: ends this process at once, without running anything of the process it was forked from.
+    // SAFETY: ends this process at once, without running anything of the process it was forked
+    // from.
     unsafe { libc::_exit(0) }
 }
 
 /// Waits for the end of the inner guardian, and kills it if it cannot do its work.
 fn await_end(inner: pid_t, parent: pid_t, times: Times) {
     let mut stops = 0_u32;
-    // Set when our process is gone. The inner guardian sees that by itself, unless another process keeps its control pipe open.
+    // Set when our process is gone. The inner guardian sees that by itself, unless another process
+    // keeps its control pipe open.
     let mut due: Option<Millis> = None;
     loop {
         match process_tree::state_of(inner) {
@@ -53,8 +55,8 @@ fn await_end(inner: pid_t, parent: pid_t, times: Times) {
     }
 }
 
-/// Kills and reaps until there is nothing left, also of processes that fork faster than they can be counted: each
-/// of them becomes a child of this process when its parent is killed.
+/// Kills and reaps until there is nothing left, also of processes that fork faster than they can be
+/// counted: each of them becomes a child of this process when its parent is killed.
 fn kill_children() {
     // Runs out only on processes that hang in the kernel.
     let mut due = LAST_WAIT.later();

@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// Waits until one of `fds` can be read or has ended, at most for `wait` if that is given. Says which of them.
+/// Waits until one of `fds` can be read or has ended, at most for `wait` if that is given. Says
+/// which of them.
 pub(crate) fn readable<const N: usize>(
     fds: [Option<BorrowedFd<'_>>; N],
     wait: Option<Duration>,
@@ -28,11 +29,13 @@ pub(crate) fn readable<const N: usize>(
     }
 }
 
-/// A descriptor that can be read once a child, which is not reaped yet, has ended. `None` where the system has no such thing.
+/// A descriptor that can be read once a child, which is not reaped yet, has ended. `None` where the
+/// system has no such thing.
 #[cfg(target_os = "linux")]
 pub(crate) fn end_of(child: u32) -> Option<OwnedFd> {
     use std::os::fd::FromRawFd;
-    // SAFETY: takes plain numbers; the descriptor that it returns is ours alone, and closed at exec.
+    // SAFETY: takes plain numbers; the descriptor that it returns is ours alone, and closed at
+    // exec.
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, child as libc::pid_t, 0);
         (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as libc::c_int))

@@ -16,7 +16,8 @@ pub(super) fn ended_child() -> Option<pid_t> {
 
 /// `None`: no such child. Zero: none of them has ended.
 fn peek(which: libc::idtype_t, pid: pid_t) -> Option<pid_t> {
-    // SAFETY: siginfo_t is plain data; waitid fills it in, or leaves the zeros when nothing has ended.
+    // SAFETY: siginfo_t is plain data; waitid fills it in, or leaves the zeros when nothing has
+    // ended.
     unsafe {
         let mut info: libc::siginfo_t = mem::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -33,7 +34,8 @@ fn peek(which: libc::idtype_t, pid: pid_t) -> Option<pid_t> {
 pub(super) fn has_ended(child: pid_t, wait: bool) -> bool {
     let wait = if wait { 0 } else { libc::WNOHANG };
     loop {
-        // SAFETY: siginfo_t is plain data; waitid fills it in, or leaves the zeros when nothing has ended.
+        // SAFETY: siginfo_t is plain data; waitid fills it in, or leaves the zeros when nothing has
+        // ended.
         unsafe {
             let mut info: libc::siginfo_t = mem::zeroed();
             let flags = libc::WEXITED | libc::WNOWAIT | wait;
@@ -55,7 +57,8 @@ pub(super) fn reap(pid: pid_t) -> bool {
 
 /// Signals a process, or with a negative number a group. Returns whether it exists.
 pub(super) fn signal(pid: pid_t, signal: c_int) -> bool {
-    // SAFETY: takes plain numbers. Callers pass only processes that are not reaped, so it cannot hit another one.
+    // SAFETY: takes plain numbers. Callers pass only processes that are not reaped, so it cannot
+    // hit another one.
     unsafe { libc::kill(pid, signal) == 0 }
 }
 
@@ -69,14 +72,14 @@ pub(super) fn is_in_group(pid: pid_t, group: pid_t) -> bool {
     unsafe { libc::getpgid(pid) == group }
 }
 
-/// Whether there are more members than the zombie of its leader. Linux counts that zombie, so there the answer must
-/// come from the list of children; without it, there is no wait.
+/// Whether there are more members than the zombie of its leader. Linux counts that zombie, so there
+/// the answer must come from the list of children; without it, there is no wait.
 pub(super) fn group_lives(group: pid_t) -> bool {
     !cfg!(target_os = "linux") && signal(-group, 0)
 }
 
-/// Sleeps until `fd` is readable, a signal outside of `mask` arrives or `millis` have passed. Returns whether
-/// `fd` is readable.
+/// Sleeps until `fd` is readable, a signal outside of `mask` arrives or `millis` have passed.
+/// Returns whether `fd` is readable.
 pub(super) fn sleep(fd: Option<RawFd>, millis: Option<i64>, mask: &libc::sigset_t) -> bool {
     // SAFETY: the set and the time are local and initialised; `fd` is far below FD_SETSIZE.
     unsafe {
@@ -114,7 +117,8 @@ mod linux {
 
     use libc::{c_int, c_ulong, pid_t};
 
-    /// Where each guardian keeps the list of its children open: a program of the same user can forbid it to open files.
+    /// Where each guardian keeps the list of its children open: a program of the same user can
+    /// forbid it to open files.
     const CHILDREN: RawFd = 2;
 
     /// Orphaned descendants become our children, and not those of the first process of the system.
@@ -123,22 +127,23 @@ mod linux {
     }
 
     /// If the guardian is killed, the program is killed with it. Safe to rely on here, unlike in a
-    /// program with threads: the guardian has just one, and the signal follows the thread. False if it is dead already.
+    /// program with threads: the guardian has just one, and the signal follows the thread. False if
+    /// it is dead already.
     pub(in super::super) fn die_with(guardian: pid_t) -> bool {
         prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_ulong);
         // SAFETY: takes nothing and cannot fail.
         unsafe { libc::getppid() == guardian }
     }
 
-    /// Interrupts the sleep of this process when its parent dies, or the thread of its parent that started it: the caller
-    /// then asks [`is_parent`](super::is_parent).
+    /// Interrupts the sleep of this process when its parent dies, or the thread of its parent that
+    /// started it: the caller then asks [`is_parent`](super::is_parent).
     pub(in super::super) fn wake_at_death_of_parent() {
         prctl(libc::PR_SET_PDEATHSIG, libc::SIGCHLD as c_ulong);
     }
 
-    /// Marks this process and all its descendants, for ever unless they have the privileges of root: their hard limit of
-    /// file locks, which no kernel since 2.4 looks at, is one less than that of the process that started the guardians. Nested guardians
-    /// count further down.
+    /// Marks this process and all its descendants, for ever unless they have the privileges of
+    /// root: their hard limit of file locks, which no kernel since 2.4 looks at, is one less than
+    /// that of the process that started the guardians. Nested guardians count further down.
     pub(in super::super) fn mark_descendants() {
         // SAFETY: reads one limit, from a place that is one.
         unsafe {
@@ -148,8 +153,8 @@ mod linux {
         }
     }
 
-    /// The mark of a process, or of this one for 0: descendants of guardians have a smaller one than the process that
-    /// started these. `None` if it may not be asked for.
+    /// The mark of a process, or of this one for 0: descendants of guardians have a smaller one
+    /// than the process that started these. `None` if it may not be asked for.
     pub(in super::super) fn descendant_mark(pid: pid_t) -> Option<libc::rlim_t> {
         // SAFETY: the limit is plain data, written by the call.
         unsafe {
@@ -173,7 +178,8 @@ mod linux {
             Some(0) => {}
             _ => return ChildState::Ended,
         }
-        // SAFETY: siginfo_t is plain data; waitid fills it in, or leaves the zeros when nothing has happened.
+        // SAFETY: siginfo_t is plain data; waitid fills it in, or leaves the zeros when nothing has
+        // happened.
         unsafe {
             let mut info: libc::siginfo_t = mem::zeroed();
             libc::waitid(libc::P_PID, child as libc::id_t, &mut info, libc::WSTOPPED | libc::WNOHANG);
@@ -247,8 +253,9 @@ mod linux {
     /// Mappings smaller than this are not worth a system call.
     const WORTHWHILE: usize = 256 * 1024;
 
-    /// The guardian began as a copy of our process, and every page that we have written to since then would exist
-    /// twice. It needs none of them: what it uses is on its stack, and the C library's `errno`.
+    /// The guardian began as a copy of our process, and every page that we have written to since
+    /// then would exist twice. It needs none of them: what it uses is on its stack, and the C
+    /// library's `errno`.
     pub(in super::super) fn release_memory() {
         let here = 0_u8;
         let mut line = Line::default();
@@ -263,7 +270,8 @@ mod linux {
             let errno = unsafe { libc::__errno_location() } as usize;
             let used = [&raw const here as usize, errno].iter().any(|used| (start..end).contains(used));
             if private && anonymous && !used && end.saturating_sub(start) >= WORTHWHILE {
-                // SAFETY: nothing in this range is read or written any more; afterwards it reads as zeros.
+                // SAFETY: nothing in this range is read or written any more; afterwards it reads as
+                // zeros.
                 unsafe {
                     libc::madvise(start as *mut libc::c_void, end.wrapping_sub(start), libc::MADV_DONTNEED)
                 };

@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libc::c_int;
 
-/// A new terminal of a size: our end, which never blocks, and the end for programs. Neither is inherited, and
-/// neither becomes our own terminal.
+/// A new terminal of a size: our end, which never blocks, and the end for programs. Neither is
+/// inherited, and neither becomes our own terminal.
 pub(crate) fn open(columns: u16, rows: u16) -> io::Result<(File, OwnedFd)> {
     let (master, slave) = pair()?;
     set_size(&master, columns, rows)?;
@@ -47,7 +47,8 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     use std::ptr::null_mut;
     let (mut master, mut slave) = (-1, -1);
-    // SAFETY: the system writes two numbers, to places that are numbers; the name and the settings are not asked for.
+    // SAFETY: the system writes two numbers, to places that are numbers; the name and the settings
+    // are not asked for.
     checked(unsafe { libc::openpty(&mut master, &mut slave, null_mut(), null_mut(), null_mut()) })?;
     let (master, slave) = (owned(master)?, owned(slave)?);
     // SAFETY: takes plain numbers.
@@ -81,7 +82,8 @@ fn plain_output(slave: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Makes the terminal at `stdin` the controlling one of this session, which has none yet. Runs after a fork.
+/// Makes the terminal at `stdin` the controlling one of this session, which has none yet. Runs
+/// after a fork.
 pub(super) fn take_as_own(stdin: BorrowedFd<'_>) {
     // SAFETY: takes plain numbers. A session that cannot have it goes without.
     unsafe { libc::ioctl(stdin.as_raw_fd(), libc::TIOCSCTTY as _, 0) };

@@ -54,7 +54,8 @@ pub(super) struct Times {
 
 #[cfg(target_os = "linux")]
 impl Times {
-    /// The time within which the inner guardian has ended everything after the death of our process.
+    /// The time within which the inner guardian has ended everything after the death of our
+    /// process.
     pub(super) fn of_orphans(self) -> Millis {
         self.grace.min(ORPHAN_GRACE).plus(self.term_grace).plus(LAST_WAIT).plus(Millis(1_000))
     }

@@ -8,7 +8,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
-/// Requests, answers and notifications in both directions, then an orderly end. (STDIO-13: the same over every transport.)
+/// Requests, answers and notifications in both directions, then an orderly end. (STDIO-13: the same
+/// over every transport.)
 async fn converse(client: Link, agent: Link) {
     let (client, client_driver, mut at_client) = connect(client, Limits::default(), Side::Client);
     let client_driver = tokio::spawn(client_driver);

@@ -47,8 +47,8 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// `tracing` decides once per process whether a callsite has a subscriber, and the other tests have none, so that this one
-/// runs in a process of its own.
+/// `tracing` decides once per process whether a callsite has a subscriber, and the other tests have
+/// none, so that this one runs in a process of its own.
 #[test]
 fn messages_are_logged_without_their_contents() {
     let output = std::process::Command::new(std::env::current_exe().unwrap())

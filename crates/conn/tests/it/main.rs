@@ -1,4 +1,5 @@
-//! One binary for the tests of connections; those of child processes have their own, because they count processes.
+//! One binary for the tests of connections; those of child processes have their own, because they
+//! count processes.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod backlog;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const TASKS: usize = 8;
 const EACH: usize = 300;
 
-/// Answers some requests at once and some from a task, counts notifications, and releases the queued bytes
-/// from another task, so that the reader has to rest and to be woken.
+/// Answers some requests at once and some from a task, counts notifications, and releases the
+/// queued bytes from another task, so that the reader has to rest and to be woken.
 struct Busy {
     peer: Peer,
     received: Arc<AtomicUsize>,

@@ -37,7 +37,8 @@ async fn producers_wait_and_answers_do_not() {
     timeout(IDLE, &mut task).await.expect_err("it waits for room");
     let before = taken.load(Ordering::SeqCst);
     assert!((60..300).contains(&before), "memory is bounded: {before} messages were taken");
-    // A request that comes now is answered behind what is queued, but the answer does not wait for room.
+    // A request that comes now is answered behind what is queued, but the answer does not wait for
+    // room.
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n").await;
     received.request().await.2.ok(&"answer");
     timeout(IDLE, &mut task).await.expect_err("it still waits");

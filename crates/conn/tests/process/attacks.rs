@@ -1,5 +1,6 @@
-//! Programs that attack their guardians, from a daemon: it has double-forked, has a session of its own, no environment and no
-//! standard stream of ours, and ignores what can be ignored. Nothing of it may be left.
+//! Programs that attack their guardians, from a daemon: it has double-forked, has a session of its
+//! own, no environment and no standard stream of ours, and ignores what can be ignored. Nothing of
+//! it may be left.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -30,8 +31,8 @@ impl Stage {
         Stage { mark, dir }
     }
 
-    /// A program with a daemon that attacks on request. In `attack`, `$inner` and `$outer` are the guardians, `$ours`
-    /// is the process that started everything.
+    /// A program with a daemon that attacks on request. In `attack`, `$inner` and `$outer` are the
+    /// guardians, `$ours` is the process that started everything.
     fn script(&self, attack: &str) -> String {
         format!(
             "read -r _ _ _ outer _ < /proc/$PPID/stat
@@ -86,7 +87,8 @@ impl Stage {
     fn assert_nothing_left(&self, guardians: [u32; 2]) {
         self.mark.assert_none();
         for guardian in guardians {
-            // One that was killed by the daemon may have been left to the first process of the system.
+            // One that was killed by the daemon may have been left to the first process of the
+            // system.
             proc::until("the guardians reaped", || proc::is_gone(guardian));
         }
     }
@@ -269,7 +271,8 @@ fn our_process_and_one_guardian_killed_in_one_step() {
 
 #[test]
 fn a_control_pipe_that_the_daemon_keeps_open() {
-    // It can open every pipe of our process again, for writing, so that guardians never see the end of theirs.
+    // It can open every pipe of our process again, for writing, so that guardians never see the end
+    // of theirs.
     let attack = "n=0; for fd in /proc/$ours/fd/*; do
             case $(/bin/readlink $fd) in pipe:*)
                 (: 3<> $fd) || continue
@@ -296,7 +299,8 @@ fn an_inner_guardian_that_is_stopped_after_the_outer_one_is_killed() {
 
 #[test]
 fn other_children_of_a_program_that_adopts_are_left_alone() {
-    // A process that goes to the background without a guardian, as a browser does, is the helper's child then.
+    // A process that goes to the background without a guardian, as a browser does, is the helper's
+    // child then.
     let (stage, bystander) = (Stage::new(), Mark::new());
     let text = "(setsid /bin/sh -c 'exec > /dev/null 2>&1; read never < $0/never' DIR MARK &)";
     let text = text.replace("DIR", stage.dir.to_str().unwrap()).replace("MARK", &bystander.argument());

@@ -9,8 +9,9 @@ use tokio::io::AsyncReadExt;
 use crate::proc::{self, Mark, script};
 use crate::wait_for_output;
 
-/// Descendants that do not want to leave: in the group and ignoring SIGTERM, in the background by a double fork, in a
-/// session of their own, and one below that. `sleep` stands for a program that hangs: it looks at none of its streams.
+/// Descendants that do not want to leave: in the group and ignoring SIGTERM, in the background by a
+/// double fork, in a session of their own, and one below that. `sleep` stands for a program that
+/// hangs: it looks at none of its streams.
 const FAMILY: &str = "
     (trap '' TERM; echo ignores-term; exec sleep 999999) &
     (sh -c 'echo forked; exec sleep 999999' &)
@@ -83,10 +84,12 @@ async fn a_child_that_listens_to_term_is_asked_once() {
     let mark = Mark::new();
     let text =
         "n=0; trap 'n=$((n+1))' TERM; echo ready; while [ $n = 0 ]; do read line; done; exit $((n+40))";
-    // Its input stays open, so that only SIGTERM can end the read; the long grace shows that it is not killed.
+    // Its input stays open, so that only SIGTERM can end the read; the long grace shows that it is
+    // not killed.
     let mut child = script(&mark, text).term_grace(Duration::from_secs(600)).spawn().unwrap();
     wait_for_output(&mut child, &["ready"]).await;
-    // A signal between the shell's look at `n` and its `read` would be noted and not interrupt anything.
+    // A signal between the shell's look at `n` and its `read` would be noted and not interrupt
+    // anything.
     proc::await_state(child.guard.pid(), 'S');
     child.guard.terminate();
     assert_eq!(child.guard.wait().await.code(), Some(41));

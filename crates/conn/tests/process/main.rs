@@ -1,4 +1,5 @@
-//! Child processes as real processes: after every kind of end, the tests count the processes that remain.
+//! Child processes as real processes: after every kind of end, the tests count the processes that
+//! remain.
 #![cfg(any(target_os = "linux", windows))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::print_stderr, missing_docs)]
 

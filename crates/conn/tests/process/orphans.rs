@@ -10,7 +10,8 @@ use attache_conn::process::Command;
 use crate::proc::Mark;
 use crate::wait_for_output;
 
-/// Variables for the helper below: the program to start, the way to end, and the time that its child has after `SIGTERM`, in milliseconds.
+/// Variables for the helper below: the program to start, the way to end, and the time that its
+/// child has after `SIGTERM`, in milliseconds.
 pub(crate) const SCRIPT: &str = "ATTACHE_TEST_SCRIPT";
 pub(crate) const HOW: &str = "ATTACHE_TEST_END";
 const TERM_GRACE: &str = "ATTACHE_TEST_TERM_GRACE";
@@ -33,8 +34,8 @@ const STUBBORN: &str = "
     rm -r $DIR
     echo main; exec sleep 999999";
 
-/// Not a test: a program that starts a child, reports when the child has printed `main`, and ends as requested. It is a
-/// test function only because that makes it part of this binary.
+/// Not a test: a program that starts a child, reports when the child has printed `main`, and ends
+/// as requested. It is a test function only because that makes it part of this binary.
 #[test]
 #[ignore = "is started by the tests below, as a process of its own"]
 fn helper() {

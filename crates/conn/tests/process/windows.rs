@@ -1,5 +1,6 @@
-//! The same promises on Windows. There is no shell to rely on, so this binary plays all parts itself; and no `/proc`,
-//! so each process holds a connection to the test, whose end shows that the process is gone.
+//! The same promises on Windows. There is no shell to rely on, so this binary plays all parts
+//! itself; and no `/proc`, so each process holds a connection to the test, whose end shows that the
+//! process is gone.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! Operations on whole files: reading bytes, restoring, removing, moving. They resolve paths like all others, so nothing
-//! outside of the roots is touched.
+//! Operations on whole files: reading bytes, restoring, removing, moving. They resolve paths like
+//! all others, so nothing outside of the roots is touched.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -45,11 +45,13 @@ impl Jail {
         metadata.map(|metadata| metadata.len()).map_err(|error| FileError::io(path, error))
     }
 
-    /// Creates or replaces a file atomically. It gets the permissions `mode` without setuid and setgid bits. Missing parents are
-    /// created. Other hard links of the old file keep their content.
+    /// Creates or replaces a file atomically. It gets the permissions `mode` without setuid and
+    /// setgid bits. Missing parents are created. Other hard links of the old file keep their
+    /// content.
     ///
     /// # Errors
-    /// When the path leads outside or to something that is no file, or the system refuses; the old file is intact then.
+    /// When the path leads outside or to something that is no file, or the system refuses; the old
+    /// file is intact then.
     pub fn restore(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
         self.retry(path, |place| {
             if place.kind.is_some() {
@@ -87,7 +89,8 @@ impl Jail {
         })
     }
 
-    /// The target of a symbolic link, which is not followed. Returns `None` if the path is something else.
+    /// The target of a symbolic link, which is not followed. Returns `None` if the path is
+    /// something else.
     ///
     /// # Errors
     /// When the path leads outside, or nothing has this name.

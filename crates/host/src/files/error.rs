@@ -71,8 +71,8 @@ impl std::error::Error for FileError {}
 
 impl From<FileError> for Error {
     // FS-13
-    /// Maps a missing file to -32002, a path that may not be used to -32602, all else to -32603. The message contains
-    /// only paths that the agent sent.
+    /// Maps a missing file to -32002, a path that may not be used to -32602, all else to -32603.
+    /// The message contains only paths that the agent sent.
     fn from(error: FileError) -> Self {
         match error {
             FileError::NotFound(_) => Error::not_found(error.to_string()),

@@ -1,9 +1,10 @@
 //! The directories of a session, and how a path is followed inside of them without ever leaving.
 //!
-//! A path is walked one name at a time, each name opened relative to the open directory before it and never through a
-//! link; links are read and followed by this code. So the file that was checked is the file that is used, even if names are changed
-//! meanwhile. The walk starts at a root and only there: nothing outside is even looked at. `..` goes back to
-//! the directory that the walk came from; a link or a `..` that leaves a root is followed only into another root.
+//! A path is walked one name at a time, each name opened relative to the open directory before it
+//! and never through a link; links are read and followed by this code. So the file that was checked
+//! is the file that is used, even if names are changed meanwhile. The walk starts at a root and
+//! only there: nothing outside is even looked at. `..` goes back to the directory that the walk
+//! came from; a link or a `..` that leaves a root is followed only into another root.
 
 // ROOT-18
 
@@ -64,8 +65,8 @@ pub struct Jail {
     refuse_links: bool,
 }
 
-/// A resolved path: a name in an open directory. The name was not a link when it was checked, and is never
-/// followed as one.
+/// A resolved path: a name in an open directory. The name was not a link when it was checked, and
+/// is never followed as one.
 #[derive(Debug)]
 pub(super) struct ResolvedPath {
     pub(super) dir: Arc<Dir>,
@@ -90,8 +91,8 @@ impl Jail {
         Jail { roots, limits: FileLimits::default(), keep_line_ends: true, refuse_links: false }
     }
 
-    /// Opens the whole file system, for recorded paths without links: a path is refused when any of its
-    /// components is a link now.
+    /// Opens the whole file system, for recorded paths without links: a path is refused when any of
+    /// its components is a link now.
     pub fn without_links() -> Self {
         Jail { refuse_links: true, ..Jail::new([Path::new("/")]) }
     }
@@ -103,7 +104,8 @@ impl Jail {
         self
     }
 
-    /// Sets whether text with LF line ends that replaces a file with CRLF line ends is converted. Default: true.
+    /// Sets whether text with LF line ends that replaces a file with CRLF line ends is converted.
+    /// Default: true.
     #[must_use]
     pub fn keep_line_ends(mut self, keep: bool) -> Self {
         self.keep_line_ends = keep;
@@ -119,8 +121,8 @@ impl Jail {
     }
 
     // FS-05, FS-06
-    /// Reads text from line `line` on (counted from 1), at most `limit` lines of it, without the byte order mark that a file
-    /// may begin with.
+    /// Reads text from line `line` on (counted from 1), at most `limit` lines of it, without the
+    /// byte order mark that a file may begin with.
     ///
     /// # Errors
     /// When there is no such file inside, or it holds no text, or too much of it.
@@ -147,16 +149,18 @@ impl Jail {
     }
 
     // FS-10, FS-11, FS-16
-    /// Writes a whole file, which is there afterwards either entirely or not at all. Its permissions, its byte order mark and
-    /// its line ends are kept; missing parents are made.
+    /// Writes a whole file, which is there afterwards either entirely or not at all. Its
+    /// permissions, its byte order mark and its line ends are kept; missing parents are made.
     ///
     /// # Errors
-    /// When the path leads outside or to something that is no file, or the system refuses; the old file is intact then.
+    /// When the path leads outside or to something that is no file, or the system refuses; the old
+    /// file is intact then.
     pub fn write(&self, path: &Path, content: &str) -> Result<(), FileError> {
         self.write_checked(path, content, |_| Ok(()))
     }
 
-    /// Like [`write`](Self::write), but `check` gets the resolved path before any change and may refuse it.
+    /// Like [`write`](Self::write), but `check` gets the resolved path before any change and may
+    /// refuse it.
     ///
     /// # Errors
     /// As [`write`](Self::write), and the errors of `check`.
@@ -355,7 +359,8 @@ impl ResolvedPath {
         self.same_kind(opened)
     }
 
-    /// Fails unless it is a regular file. Other kinds are not opened, since opening a device can have effects.
+    /// Fails unless it is a regular file. Other kinds are not opened, since opening a device can
+    /// have effects.
     pub(super) fn expect_file(&self) -> Result<(), FileError> {
         match self.kind {
             None => Err(FileError::NotFound(self.real.clone())),
@@ -363,7 +368,8 @@ impl ResolvedPath {
         }
     }
 
-    /// Checks the type of an opened file. A name that has become a link or was removed is `Changed`.
+    /// Checks the type of an opened file. A name that has become a link or was removed is
+    /// `Changed`.
     pub(super) fn same_kind(&self, opened: io::Result<File>) -> Result<File, FileError> {
         match opened {
             Ok(file) => {

@@ -1,7 +1,8 @@
 //! Files for agents: `fs/read_text_file` and `fs/write_text_file`.
 //!
-//! [`Jail`] knows how to follow a path without leaving the session's directories, [`Files`] serves a client with it and
-//! asks the [`Guard`] first. Reading order: `jail.rs`, `text.rs`, `write.rs`, `change.rs`.
+//! [`Jail`] knows how to follow a path without leaving the session's directories, [`Files`] serves
+//! a client with it and asks the [`Guard`] first. Reading order: `jail.rs`, `text.rs`, `write.rs`,
+//! `change.rs`.
 
 mod change;
 mod error;
@@ -20,7 +21,8 @@ pub use jail::{FileLimits, Jail};
 
 use crate::policy::{FilePath, Guard};
 
-/// Provider of the files in the session's directories, for reading and writing: `client.read_files(files.clone()).write_files(files)`.
+/// Provider of the files in the session's directories, for reading and writing:
+/// `client.read_files(files.clone()).write_files(files)`.
 #[derive(Clone, Debug)]
 pub struct Files {
     guard: Guard,

@@ -65,7 +65,8 @@ pub(super) fn read(
         return Err(FileError::TooLarge(path.to_owned(), limits.scan));
     }
     refuse_binary(&text, path)?;
-    // Control characters take six bytes each on the wire, so that an answer could be many times the limit.
+    // Control characters take six bytes each on the wire, so that an answer could be many times the
+    // limit.
     if escaped_length(&text) > limits.read.saturating_add(limits.read / 2) {
         return Err(FileError::TooLarge(path.to_owned(), limits.read));
     }

@@ -17,9 +17,9 @@ const FORMAT_LIMIT: u64 = 64 << 20;
 
 /// Creates a file or replaces its content.
 ///
-/// The text is written to a temporary file in the same directory, which is renamed after it was synced. So a full disk, a
-/// crash or a kill leaves the old file intact, and no reader sees half of the new one. Other hard links of the file keep
-/// the old content.
+/// The text is written to a temporary file in the same directory, which is renamed after it was
+/// synced. So a full disk, a crash or a kill leaves the old file intact, and no reader sees half of
+/// the new one. Other hard links of the file keep the old content.
 pub(super) fn replace(place: &ResolvedPath, content: &str, keep_line_ends: bool) -> Result<(), FileError> {
     let fail = |error| FileError::io(&place.real, error);
     let old = match place.kind {
@@ -39,7 +39,8 @@ pub(super) fn replace(place: &ResolvedPath, content: &str, keep_line_ends: bool)
     put_with(place, mode, |file| fill(file, &bytes, old.as_ref().map(|old| &old.file)))
 }
 
-/// Creates or replaces a file with the output of `fill`. The file is private unless `fill` changes its permissions.
+/// Creates or replaces a file with the output of `fill`. The file is private unless `fill` changes
+/// its permissions.
 pub(super) fn put(place: &ResolvedPath, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
     put_with(place, 0o600, |file| {
         fill(file)?;
@@ -69,8 +70,8 @@ struct Old {
     readable: bool,
 }
 
-/// Opens the old file for writing, so that the system refuses where the file is read-only: a rename would replace it
-/// all the same.
+/// Opens the old file for writing, so that the system refuses where the file is read-only: a rename
+/// would replace it all the same.
 fn open_old(place: &ResolvedPath) -> Result<Old, FileError> {
     let (opened, readable) = match place.dir.read_and_write(&place.name) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -120,13 +121,13 @@ fn fill(mut file: &File, bytes: &[u8], old: Option<&File>) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Copies owner, group and permissions of the old file where the system allows it. Setuid and setgid bits are dropped,
-/// because the owner has not seen the new content.
+/// Copies owner, group and permissions of the old file where the system allows it. Setuid and
+/// setgid bits are dropped, because the owner has not seen the new content.
 fn copy_metadata(file: &File, old: &File) -> io::Result<()> {
     let (new, before) = (file.metadata()?, old.metadata()?);
     let mode = before.mode() & 0o777;
-    // Another group gets the permissions of others. With an access control list, the group bits are its mask and not the
-    // permissions of the group.
+    // Another group gets the permissions of others. With an access control list, the group bits are
+    // its mask and not the permissions of the group.
     let narrow = mode & 0o707 | (mode & 0o007) << 3;
     let same_group = (new.uid(), new.gid()) == (before.uid(), before.gid())
         || fchown(file, Some(before.uid()), Some(before.gid())).is_ok()

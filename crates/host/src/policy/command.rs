@@ -1,7 +1,8 @@
 //! Command lines, understood only as far as that is certain.
 //!
-//! A rule that approves must never be misled by what a shell makes of a text. A line that is not a plain list of simple commands is
-//! *unclear*: it matches no rule that approves, and while a policy denies any command, it is never approved without a question.
+//! A rule that approves must never be misled by what a shell makes of a text. A line that is not a
+//! plain list of simple commands is *unclear*: it matches no rule that approves, and while a policy
+//! denies any command, it is never approved without a question.
 
 use std::fmt;
 
@@ -174,8 +175,9 @@ impl CommandLine {
         self.simple().is_some_and(|commands| commands.iter().all(fits))
     }
 
-    /// Whether it may run this: a simple command begins with the program and has the other words among its arguments, or,
-    /// where a line is not clear, the words are anywhere in it. A program also counts by its path.
+    /// Whether it may run this: a simple command begins with the program and has the other words
+    /// among its arguments, or, where a line is not clear, the words are anywhere in it. A program
+    /// also counts by its path.
     pub fn may_run(&self, prefix: &[String]) -> bool {
         let Some((program, rest)) = prefix.split_first() else { return false };
         let matches_at = |words: &[String]| match words.split_first() {
@@ -228,7 +230,8 @@ fn is_shell(program: &str) -> bool {
         && matches!(base_name(program), "sh" | "bash" | "zsh" | "dash" | "ksh")
 }
 
-/// The simple commands of a line without expansions, assignments and redirections to files; `None` if there is more.
+/// The simple commands of a line without expansions, assignments and redirections to files; `None`
+/// if there is more.
 fn simple_commands(text: &str) -> Option<Vec<Vec<String>>> {
     let line = Line::parse(text).ok()?;
     let words = |command: crate::shell::Command| {

@@ -1,8 +1,9 @@
 //! Effects: what happens if a request is allowed.
 //!
-//! A request is a list of effects from a closed set. A question shows each of them, a rule matches one of them at a time, and an
-//! answer grants exactly those that were shown. What an agent says beside them (titles, kinds, further members of its input) is
-//! shown as its own words and grants nothing.
+//! A request is a list of effects from a closed set. A question shows each of them, a rule matches
+//! one of them at a time, and an answer grants exactly those that were shown. What an agent says
+//! beside them (titles, kinds, further members of its input) is shown as its own words and grants
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -119,7 +120,8 @@ pub enum Confined {
     /// It can do what the user can.
     #[default]
     No,
-    /// It writes only inside the session's directories and reaches the network only through the proxy.
+    /// It writes only inside the session's directories and reaches the network only through the
+    /// proxy.
     Workspace,
     /// It sees the session's directories read-only, and no network.
     ReadOnly,
@@ -132,7 +134,8 @@ pub struct Destination {
     pub host: String,
     /// The port, if one is known.
     pub port: Option<u16>,
-    /// Whether it is this machine or one of its local networks, whose services often trust every peer that can reach them.
+    /// Whether it is this machine or one of its local networks, whose services often trust every
+    /// peer that can reach them.
     pub is_near: bool,
 }
 
@@ -219,13 +222,14 @@ impl Effect {
                 .any(|path| protected::is_protected(path.real()) || protected::is_protected(path.named()))
     }
 
-    /// Whether all files that it names are below `roots`. Without roots it cannot be known, and counts as inside.
+    /// Whether all files that it names are below `roots`. Without roots it cannot be known, and
+    /// counts as inside.
     pub(super) fn is_inside(&self, roots: &[PathBuf]) -> bool {
         roots.is_empty() || self.paths().iter().all(|path| path.is_inside(roots))
     }
 
-    /// Its fingerprint, for a grant: equal only for the same effect with the same content. `None` for an effect that does not
-    /// say enough to be granted.
+    /// Its fingerprint, for a grant: equal only for the same effect with the same content. `None`
+    /// for an effect that does not say enough to be granted.
     pub(super) fn fingerprint(&self) -> Option<Fingerprint> {
         let mut hash = Hasher::new();
         match self {

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// A pattern for paths: `*` and `?` match anything but `/`, `[a-z]` and `[!a-z]` one character, `**` any
-/// number of directories, `{a,b}` either.
+/// A pattern for paths: `*` and `?` match anything but `/`, `[a-z]` and `[!a-z]` one character,
+/// `**` any number of directories, `{a,b}` either.
 ///
-/// A pattern that begins with `/` or `~/` is absolute; any other one is relative to the directories of the
-/// session. A pattern without `/` matches names at any depth. A pattern that ends with `/` matches
-/// everything below that directory.
+/// A pattern that begins with `/` or `~/` is absolute; any other one is relative to the directories
+/// of the session. A pattern without `/` matches names at any depth. A pattern that ends with `/`
+/// matches everything below that directory.
 #[derive(Clone, Debug)]
 pub struct Glob {
     text: String,
@@ -20,8 +20,8 @@ pub struct Glob {
 
 /// One component of a pattern.
 ///
-/// Components are compiled apart from each other, because a class such as `[!a]` matches `/` in a pattern
-/// that globset compiles as a whole, and braces are expanded before, because each branch of
+/// Components are compiled apart from each other, because a class such as `[!a]` matches `/` in a
+/// pattern that globset compiles as a whole, and braces are expanded before, because each branch of
 /// `{*.rs,src/main.c}` begins in its own place.
 #[derive(Clone, Debug)]
 enum Segment {
@@ -69,14 +69,14 @@ impl Glob {
         &self.text
     }
 
-    /// Whether the pattern matches a path, which is absolute and has no `..`; `roots` are the directories of
-    /// the session.
+    /// Whether the pattern matches a path, which is absolute and has no `..`; `roots` are the
+    /// directories of the session.
     pub fn matches(&self, path: &Path, roots: &[PathBuf]) -> bool {
         self.candidates(path, roots).any(|names| self.matches_names(&names))
     }
 
-    /// Whether the pattern matches a path or one of its parents. Without roots, a relative pattern may begin
-    /// anywhere.
+    /// Whether the pattern matches a path or one of its parents. Without roots, a relative pattern
+    /// may begin anywhere.
     pub fn covers(&self, path: &Path, roots: &[PathBuf]) -> bool {
         let beginnings: Vec<PathBuf>;
         let roots = if roots.is_empty() {

@@ -45,12 +45,14 @@ impl Guard {
         Guard { policy: None, ask: None, notice: None }
     }
 
-    /// A guard that allows what the policy allows. Where a person would have to decide, the answer is no.
+    /// A guard that allows what the policy allows. Where a person would have to decide, the answer
+    /// is no.
     pub fn new(policy: Arc<Policy>) -> Self {
         Guard { policy: Some(policy), ask: None, notice: None }
     }
 
-    /// Sets the function that asks a person. Its future is dropped when the question's time limit is over.
+    /// Sets the function that asks a person. Its future is dropped when the question's time limit
+    /// is over.
     #[must_use]
     pub fn on_ask<F, Fut>(mut self, ask: F) -> Self
     where
@@ -61,7 +63,8 @@ impl Guard {
         self
     }
 
-    /// Sets a function that is called with every decision about writes, commands and connections, and with every denial.
+    /// Sets a function that is called with every decision about writes, commands and connections,
+    /// and with every denial.
     #[must_use]
     pub fn on_notice(mut self, notice: impl Fn(Notice) + Send + Sync + 'static) -> Self {
         self.notice = Some(Arc::new(notice));
@@ -108,7 +111,8 @@ impl Guard {
         self.check("connect", session, Effect::Connect(to)).await
     }
 
-    /// Whether a command may run without a question if it can only read. Asked before it is confined to that.
+    /// Whether a command may run without a question if it can only read. Asked before it is
+    /// confined to that.
     pub fn may_run_read_only(
         &self,
         session: Option<&SessionId>,
@@ -126,7 +130,8 @@ impl Guard {
         matches!(policy.judge(&request), Verdict::Allow(_))
     }
 
-    /// Whether a protected file that a command has created may stay. No question is asked, because the command has ended already.
+    /// Whether a protected file that a command has created may stay. No question is asked, because
+    /// the command has ended already.
     pub(crate) fn may_keep(&self, session: Option<&SessionId>, path: FilePath) -> bool {
         let Some(policy) = &self.policy else { return true };
         let request = Request::direct(session, Effect::Keep(path));
@@ -197,8 +202,8 @@ impl Guard {
 /// The largest file whose text is read to show what changes.
 const LARGEST_SHOWN: u64 = 8 << 20;
 
-/// Adds the present text of a file that is to be written, so that the question shows a change and not only the new text. A
-/// file that is not text, or too large, is shown as replaced.
+/// Adds the present text of a file that is to be written, so that the question shows a change and
+/// not only the new text. A file that is not text, or too large, is shown as replaced.
 fn show_old_text(effect: &mut Effect) {
     if let Effect::Write { path, content: Content::Known { old: old @ None, .. } } = effect
         && let Ok(meta) = std::fs::metadata(path.real())

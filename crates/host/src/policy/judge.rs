@@ -107,7 +107,8 @@ enum Used {
 }
 
 impl Policy {
-    /// Decides a permission request as far as the user's settings do. An automatic answer is logged.
+    /// Decides a permission request as far as the user's settings do. An automatic answer is
+    /// logged.
     pub fn decide(&self, request: &RequestPermissionRequest) -> Decision {
         let claim = Claim::new(request, &self.roots);
         let wanted = Request {
@@ -156,8 +157,8 @@ impl Policy {
         }))
     }
 
-    /// Carries out a person's answer to a permission request: remembers the scope that was on the button, and grants what was
-    /// shown for this turn.
+    /// Carries out a person's answer to a permission request: remembers the scope that was on the
+    /// button, and grants what was shown for this turn.
     ///
     /// # Errors
     /// If it leads to an option that was not offered. Nothing is remembered then.
@@ -222,7 +223,8 @@ impl Policy {
         self.grants().remove(session);
     }
 
-    /// Judges effects: of an agent's own tool, or of a request that an agent makes without asking for permission.
+    /// Judges effects: of an agent's own tool, or of a request that an agent makes without asking
+    /// for permission.
     pub fn judge(&self, request: &Request) -> Verdict {
         let (stance, reason) = self.weigh(request);
         match stance {
@@ -254,7 +256,8 @@ impl Policy {
         self.grants().get_mut(session).is_some_and(|grants| grants.take(&request.effects))
     }
 
-    /// Carries out an answer to a question of [`judge`](Self::judge). Returns whether the effects may happen, and why.
+    /// Carries out an answer to a question of [`judge`](Self::judge). Returns whether the effects
+    /// may happen, and why.
     pub fn settle(&self, event: &'static str, question: &Question, answer: &Answer) -> (bool, Reason) {
         let (allowed, reason) = match answer {
             Answer::Once | Answer::Session | Answer::Project => {
@@ -319,7 +322,8 @@ impl Policy {
         };
         let may_remember = mode != Mode::DENY_ALL && !effect.is_protected();
         let refusal = Stance::Deny("denied");
-        // A line that is not understood may run anything, so only a person, or an answer about this very line, can allow it.
+        // A line that is not understood may run anything, so only a person, or an answer about this
+        // very line, can allow it.
         let unclear = matches!(effect, Effect::Run(run) if !run.command.is_clear() && run.confined != Confined::ReadOnly)
             && self.rules.restricts_commands();
         by_rule(RuleAction::Deny, refusal)
@@ -348,7 +352,8 @@ impl Policy {
     }
 
     fn by_default(&self, effect: &Effect, request: &Request) -> Option<(Stance, Reason)> {
-        // An agent that reads through this side could read without it; only rules that name the file speak against that.
+        // An agent that reads through this side could read without it; only rules that name the
+        // file speak against that.
         if request.direct && matches!(effect, Effect::Read(_)) {
             return None;
         }

@@ -29,7 +29,8 @@ pub struct Remembered {
     pub since: String,
 }
 
-/// Remembers answers for one project, in a file that other processes may use at the same time, and for sessions in memory.
+/// Remembers answers for one project, in a file that other processes may use at the same time, and
+/// for sessions in memory.
 #[derive(Debug, Default)]
 pub struct Memory {
     file: Option<MemoryFile>,
@@ -50,7 +51,8 @@ struct Cache {
     version: Option<(SystemTime, u64)>,
 }
 
-/// The version of the file. Answers of older versions were not bound to a directory and no longer count.
+/// The version of the file. Answers of older versions were not bound to a directory and no longer
+/// count.
 const VERSION: u64 = 2;
 
 /// The file of a project.
@@ -171,7 +173,8 @@ impl Memory {
         self.cache.lock()
     }
 
-    /// Reads the file again if it has changed, so that an answer revoked by another process no longer counts.
+    /// Reads the file again if it has changed, so that an answer revoked by another process no
+    /// longer counts.
     fn refresh(&self, cache: &mut Cache) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let version = match fs::metadata(&file.path) {

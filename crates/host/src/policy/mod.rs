@@ -1,22 +1,27 @@
 //! The permission engine: decides whether effects may happen, for clients and for agents.
 //!
-//! A request is a list of [`Effect`]s: write this text to this file, run this command in this directory, read this path, connect to
-//! this host. A [`Policy`] judges each of them by [`Rules`], by remembered answers ([`Memory`]) and by a [`Mode`]. A request is
-//! allowed only if all of its effects are. Where the policy leaves the decision to a person, it makes a [`Question`] that shows
-//! every effect and whose answers state their scope; [`Policy::answer`] then grants exactly what was shown, once, or remembers the
-//! scope on the button. Every decision is in the [`Audit`] log.
+//! A request is a list of [`Effect`]s: write this text to this file, run this command in this
+//! directory, read this path, connect to this host. A [`Policy`] judges each of them by [`Rules`],
+//! by remembered answers ([`Memory`]) and by a [`Mode`]. A request is allowed only if all of its
+//! effects are. Where the policy leaves the decision to a person, it makes a [`Question`] that
+//! shows every effect and whose answers state their scope; [`Policy::answer`] then grants exactly
+//! what was shown, once, or remembers the scope on the button. Every decision is in the [`Audit`]
+//! log.
 //!
-//! A client calls [`Policy::decide`] for the agent's permission requests. [`Guard`] holds an agent that does not ask to the same policy
-//! before a file is provided or a command started. An agent calls [`Policy::judge`] for its own tools.
+//! A client calls [`Policy::decide`] for the agent's permission requests. [`Guard`] holds an agent
+//! that does not ask to the same policy before a file is provided or a command started. An agent
+//! calls [`Policy::judge`] for its own tools.
 //!
-//! The order for one effect: rules that deny, remembered denials, rules that approve, rules that ask, remembered permissions, the rules'
-//! default, the mode. A command that cannot be understood is never approved unseen while a rule restricts commands, and no mode
-//! approves a write to a protected file.
+//! The order for one effect: rules that deny, remembered denials, rules that approve, rules that
+//! ask, remembered permissions, the rules' default, the mode. A command that cannot be understood
+//! is never approved unseen while a rule restricts commands, and no mode approves a write to a
+//! protected file.
 //!
 //! Without any setting everything is asked; automatic answers come only from what the user has set.
 //!
-//! Reading order: `effect.rs`, `judge.rs`, `question.rs`, `request.rs` (effects of a permission request), `rules.rs`, `mode.rs`, `scope.rs`,
-//! `memory.rs`, `command.rs`, `glob.rs`, `protected.rs`, `guard.rs`, `audit.rs`.
+//! Reading order: `effect.rs`, `judge.rs`, `question.rs`, `request.rs` (effects of a permission
+//! request), `rules.rs`, `mode.rs`, `scope.rs`, `memory.rs`, `command.rs`, `glob.rs`,
+//! `protected.rs`, `guard.rs`, `audit.rs`.
 
 // PERM-05 to PERM-07
 
@@ -275,8 +280,8 @@ impl Policy {
         }
     }
 
-    /// Adds rules. If they name a mode, the stricter of both holds: a file must not loosen a mode that was given beside it. A time limit
-    /// and what follows it replace the present ones.
+    /// Adds rules. If they name a mode, the stricter of both holds: a file must not loosen a mode
+    /// that was given beside it. A time limit and what follows it replace the present ones.
     #[must_use]
     pub fn rules(self, rules: Rules) -> Self {
         let mode = self.mode();
@@ -305,7 +310,8 @@ impl Policy {
         self
     }
 
-    /// Sets the directories of the session, the working directory first. Relative paths and patterns begin there.
+    /// Sets the directories of the session, the working directory first. Relative paths and
+    /// patterns begin there.
     #[must_use]
     pub fn roots(mut self, roots: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         let real = |root: PathBuf| std::fs::canonicalize(&root).unwrap_or(root);
@@ -313,7 +319,8 @@ impl Policy {
         self
     }
 
-    /// Sets the identity of the agent: answers that are remembered for one agent do not count for another.
+    /// Sets the identity of the agent: answers that are remembered for one agent do not count for
+    /// another.
     #[must_use]
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         self.agent = name.into();
@@ -383,8 +390,9 @@ impl Policy {
         self.unanswered == Unanswered::Fail
     }
 
-    /// Counts of what the agent has done, or tried to do, without asking since this policy was made. Reading counts only where it was
-    /// denied, and permissions that were given before do not count again.
+    /// Counts of what the agent has done, or tried to do, without asking since this policy was
+    /// made. Reading counts only where it was denied, and permissions that were given before do not
+    /// count again.
     pub fn direct(&self) -> Tally {
         *self.direct.lock()
     }

@@ -62,8 +62,8 @@ fn without_dots(path: &Path) -> PathBuf {
     clean
 }
 
-/// Follows every link of a path. The part that does not exist stays as it is; a dangling link counts as its target, because
-/// that is where a write through it would land.
+/// Follows every link of a path. The part that does not exist stays as it is; a dangling link
+/// counts as its target, because that is where a write through it would land.
 pub fn real_path(path: &Path) -> PathBuf {
     follow(path, MOST_LINKS)
 }

@@ -73,8 +73,9 @@ fn lower_names(path: &Path) -> Vec<String> {
     path.components().filter_map(name).collect()
 }
 
-/// The protected paths that an entry of a directory stands for: of `.git` only the parts that run programs, so that a sandboxed `git
-/// commit` works, of `.config` the settings of some programs, else the entry itself. Empty if it is not protected. They need not exist.
+/// The protected paths that an entry of a directory stands for: of `.git` only the parts that run
+/// programs, so that a sandboxed `git commit` works, of `.config` the settings of some programs,
+/// else the entry itself. Empty if it is not protected. They need not exist.
 pub(crate) fn parts(path: &Path, is_dir: bool) -> Vec<PathBuf> {
     let lower = |name: &std::ffi::OsStr| name.to_string_lossy().to_ascii_lowercase();
     let name = path.file_name().map(lower).unwrap_or_default();

@@ -203,7 +203,8 @@ impl Question {
     }
 }
 
-/// Whether a path differs from its real one only because the working directory is reached through a link.
+/// Whether a path differs from its real one only because the working directory is reached through a
+/// link.
 fn is_same_place(path: &super::FilePath, base: &Path) -> bool {
     let name = path.named().file_name();
     path.real()
@@ -258,7 +259,8 @@ pub(super) fn choices(scopes: &[Scope], base: &Path, agent: &str, span: Span) ->
 }
 
 // PERM-04
-/// The answers to a permission request. Each of them leads to an option that was offered, or to none.
+/// The answers to a permission request. Each of them leads to an option that was offered, or to
+/// none.
 pub(super) fn offered_choices(
     request: &RequestPermissionRequest,
     scopes: &[Scope],

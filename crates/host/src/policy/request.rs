@@ -1,7 +1,8 @@
 //! The effects of a permission request, as far as the agent states them.
 //!
-//! Everything here is the agent's claim. It is turned into effects so that all of it is shown and all of it must be covered before
-//! anything is approved: the more an agent states, the more has to be allowed.
+//! Everything here is the agent's claim. It is turned into effects so that all of it is shown and
+//! all of it must be covered before anything is approved: the more an agent states, the more has to
+//! be allowed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -160,8 +161,9 @@ impl Reader<'_> {
         self.add(effect);
     }
 
-    /// Files that the request names beside its changes. The agent's kind says what it wants with them; a kind that lies gets the
-    /// agent nothing but an answer, because what it then does through this side is judged by itself.
+    /// Files that the request names beside its changes. The agent's kind says what it wants with
+    /// them; a kind that lies gets the agent nothing but an answer, because what it then does
+    /// through this side is judged by itself.
     fn add_paths<'s>(&mut self, kind: Option<ToolKind>, locations: impl Iterator<Item = &'s str>) {
         let mut named: Vec<String> = locations.map(str::to_owned).collect();
         for value in members(self.input, PATHS) {
@@ -265,7 +267,8 @@ fn unreadable() -> Destination {
     Destination { host: String::new(), port: None, is_near: true }
 }
 
-/// The host of an address, if there is no doubt about it: programs do not agree on what odd addresses mean.
+/// The host of an address, if there is no doubt about it: programs do not agree on what odd
+/// addresses mean.
 pub(super) fn destination(url: &str) -> Option<Destination> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;

@@ -1,7 +1,8 @@
 //! Rules, and the file that they come from.
 //!
-//! The file is the JSON that `acpx` reads, with more in it: where that has names of kinds and tools, ours may also have objects
-//! that say which effects are meant. A rule matches one effect at a time; a request is approved only if every one of its effects is.
+//! The file is the JSON that `acpx` reads, with more in it: where that has names of kinds and
+//! tools, ours may also have objects that say which effects are meant. A rule matches one effect at
+//! a time; a request is approved only if every one of its effects is.
 //!
 //! ```json
 //! {
@@ -74,7 +75,8 @@ impl Rules {
     /// Reads a policy.
     ///
     /// # Errors
-    /// If it is not JSON, or contains anything unknown: a rule with a mistake in it must not be skipped.
+    /// If it is not JSON, or contains anything unknown: a rule with a mistake in it must not be
+    /// skipped.
     pub fn parse(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
         let Value::Object(members) = value else { return Err("a policy must be a JSON object".to_owned()) };
@@ -132,8 +134,8 @@ impl Rules {
         Some(Match { place: format!("{} {}", action.list(), at + 1), text: rule.text.clone() })
     }
 
-    /// Whether some rule denies commands, or wants a person to decide about them. Then a command that is not understood must not be
-    /// approved unseen.
+    /// Whether some rule denies commands, or wants a person to decide about them. Then a command
+    /// that is not understood must not be approved unseen.
     pub(super) fn restricts_commands(&self) -> bool {
         self.deny.iter().chain(&self.ask).any(|rule| rule.commands.is_some())
     }
@@ -270,7 +272,8 @@ impl Rule {
         }
         let is_about_tools =
             self.classes.is_none() && self.paths.is_none() && self.commands.is_none() && self.hosts.is_none();
-        // The name of a tool is the agent's claim. Alone it approves only a call that states no other effect.
+        // The name of a tool is the agent's claim. Alone it approves only a call that states no
+        // other effect.
         if is_about_tools && !matches!(effect, Effect::Tool(_)) {
             return false;
         }

@@ -84,7 +84,8 @@ impl Scope {
         }
     }
 
-    /// The scopes of an answer to a request with these effects; `None` if some of them can only be answered once.
+    /// The scopes of an answer to a request with these effects; `None` if some of them can only be
+    /// answered once.
     pub(super) fn of_all(effects: &[Effect], roots: &[PathBuf]) -> Option<Vec<Self>> {
         let mut scopes: Vec<Scope> = Vec::new();
         for effect in effects {

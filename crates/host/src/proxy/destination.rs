@@ -26,9 +26,10 @@ pub struct Destination {
     pub reach: Reach,
     /// The addresses that a connection may be made to.
     ///
-    /// They are empty when a name is asked about for the first time, because a lookup alone can carry data away. A yes allows
-    /// the lookup, and the connection unless an address turns out to be nearer than `reach`; then the destination is asked about
-    /// again, with its addresses. An upstream proxy finds the addresses itself.
+    /// They are empty when a name is asked about for the first time, because a lookup alone can
+    /// carry data away. A yes allows the lookup, and the connection unless an address turns out to
+    /// be nearer than `reach`; then the destination is asked about again, with its addresses. An
+    /// upstream proxy finds the addresses itself.
     pub addresses: Vec<SocketAddr>,
 }
 
@@ -51,7 +52,8 @@ type Decide = Box<dyn Fn(Destination) -> Answer + Send + Sync>;
 /// Answers are kept for this many destinations.
 const MOST_DECISIONS: usize = 1024;
 
-/// A destination whose distance changes is another one: its name may have been given an address of this machine.
+/// A destination whose distance changes is another one: its name may have been given an address of
+/// this machine.
 type Key = (String, u16, Reach);
 
 /// The answers so far.
@@ -75,7 +77,8 @@ impl Decisions {
         self.known.lock().clear();
     }
 
-    /// Waits for the answer about a destination. Connections to the same one wait for the same answer.
+    /// Waits for the answer about a destination. Connections to the same one wait for the same
+    /// answer.
     async fn require(&self, destination: &Destination) -> Result<(), Refusal> {
         let key = (destination.host.clone(), destination.port, destination.reach);
         let cell = {

@@ -16,7 +16,8 @@ use super::relay::{self, Idle};
 /// The line of a chunk may have this many bytes.
 const CHUNK_LINE_BYTES: u64 = 1024;
 
-/// How much is read, and for how long, of a client that gets an answer before it has sent everything.
+/// How much is read, and for how long, of a client that gets an answer before it has sent
+/// everything.
 const LINGER_BYTES: u64 = 1024 * 1024;
 const LINGER_TIME: Duration = Duration::from_secs(1);
 
@@ -161,7 +162,8 @@ impl Request {
         }
     }
 
-    /// Makes it the request that the destination gets. The host is the one that was asked about, whatever the command wrote.
+    /// Makes it the request that the destination gets. The host is the one that was asked about,
+    /// whatever the command wrote.
     fn rewrite(&mut self, destination: &Destination, shared: &Shared) {
         let method = self.head.line.split(' ').next().unwrap_or_default().to_owned();
         let host = match destination.host.contains(':') {
@@ -203,7 +205,8 @@ async fn exchange(
     let up = async {
         let mut from_client = BufReader::new(pending.as_slice().chain(from_client));
         copy_content(&mut from_client, &mut to_server, content, most as u64, &idle).await?;
-        // Another request would not be asked about, so nothing more is read: only the end of the connection matters.
+        // Another request would not be asked about, so nothing more is read: only the end of the
+        // connection matters.
         let rest = from_client.fill_buf().await?.len();
         if rest == 0 { Err(io::Error::from(io::ErrorKind::UnexpectedEof)) } else { Ok(()) }
     };

@@ -1,8 +1,10 @@
 //! A proxy for confined commands: every new destination is a question.
 //!
-//! It listens on a Unix socket in a private directory and speaks HTTP (`CONNECT`, and requests with a whole address) and SOCKS5
-//! on it. A name is asked about first and looked up afterwards, once: its addresses are judged, and a connection goes to one of
-//! those and to no other. A [sandbox](crate::sandbox) leads the connections of a command here with [`Network::Proxy`](crate::sandbox::Network).
+//! It listens on a Unix socket in a private directory and speaks HTTP (`CONNECT`, and requests with
+//! a whole address) and SOCKS5 on it. A name is asked about first and looked up afterwards, once:
+//! its addresses are judged, and a connection goes to one of those and to no other. A
+//! [sandbox](crate::sandbox) leads the connections of a command here with
+//! [`Network::Proxy`](crate::sandbox::Network).
 //!
 //! ```no_run
 //! # async fn demo() -> std::io::Result<()> {
@@ -16,8 +18,8 @@
 //! # let _ = socket; Ok(()) }
 //! ```
 //!
-//! Everything has a bound: connections, the size of heads, time without traffic, decisions that are remembered. A slow
-//! reader slows its peer down.
+//! Everything has a bound: connections, the size of heads, time without traffic, decisions that are
+//! remembered. A slow reader slows its peer down.
 //!
 //! Reading order: this file, `destination.rs`, `http.rs`, `socks.rs`, `relay.rs`, `upstream.rs`.
 
@@ -78,7 +80,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults, with the upstream proxy that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` describe.
+    /// The defaults, with the upstream proxy that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and
+    /// `NO_PROXY` describe.
     pub fn from_env() -> Self {
         Options { upstream: Upstream::from_vars(|name| std::env::var(name).ok()), ..Options::default() }
     }
@@ -96,9 +99,11 @@ pub struct Proxy {
 impl Proxy {
     /// Starts a proxy, within a tokio runtime.
     ///
-    /// `decide` is called for every destination that it has not been called for; the connections to it wait for its answer.
-    /// The answer holds until the proxy ends, or [`forget_decisions`](Self::forget_decisions) is called, or the destination
-    /// turns out to be nearer (see [`Destination::addresses`]). Dropping the last waiting connection drops the future.
+    /// `decide` is called for every destination that it has not been called for; the connections to
+    /// it wait for its answer. The answer holds until the proxy ends, or
+    /// [`forget_decisions`](Self::forget_decisions) is called, or the destination turns out to be
+    /// nearer (see [`Destination::addresses`]). Dropping the last waiting connection drops the
+    /// future.
     ///
     /// # Errors
     /// When no private directory or no socket can be created.
@@ -159,7 +164,8 @@ impl Shared {
         self.options.upstream.as_ref().and_then(|upstream| upstream.server(host, traffic))
     }
 
-    /// Makes a connection for bytes that the proxy does not understand, through an upstream proxy if there is one.
+    /// Makes a connection for bytes that the proxy does not understand, through an upstream proxy
+    /// if there is one.
     async fn connect(&self, destination: &Destination) -> Result<TcpStream, Refusal> {
         let connected = match self.upstream(&destination.host, Traffic::Tunnel) {
             Some(server) => server.tunnel(destination, &self.options).await,

@@ -23,7 +23,8 @@ impl Idle {
         Idle { limit, progress: AtomicU64::new(0) }
     }
 
-    /// Waits for one read or write. It fails if neither this one nor any other makes progress for too long.
+    /// Waits for one read or write. It fails if neither this one nor any other makes progress for
+    /// too long.
     pub(super) async fn watch<T>(&self, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         let mut work = pin!(work);
         let mut seen = self.progress.load(Ordering::Relaxed);
@@ -60,7 +61,8 @@ pub(super) async fn copy_all(
     }
 }
 
-/// Connects two streams until both directions have ended. `pending` was read from the client before.
+/// Connects two streams until both directions have ended. `pending` was read from the client
+/// before.
 pub(super) async fn tunnel(
     mut client: UnixStream,
     pending: Vec<u8>,
@@ -76,7 +78,8 @@ pub(super) async fn tunnel(
     tokio::try_join!(up, down).map(|_| ())
 }
 
-/// Waits for a decision, unless the client closes the connection. Data that it sends meanwhile is kept, up to a limit.
+/// Waits for a decision, unless the client closes the connection. Data that it sends meanwhile is
+/// kept, up to a limit.
 pub(super) async fn unless_gone<T>(
     client: &mut UnixStream,
     pending: &mut Vec<u8>,

@@ -97,7 +97,8 @@ async fn read_request(client: &mut UnixStream) -> io::Result<Option<(String, u16
     Ok(Some((host, port)))
 }
 
-/// Answers a request. The address that the connection comes from is nothing that a command has to know.
+/// Answers a request. The address that the connection comes from is nothing that a command has to
+/// know.
 async fn reply(client: &mut UnixStream, reply: Reply) -> io::Result<()> {
     client.write_all(&[VERSION, reply as u8, 0, IPV4, 0, 0, 0, 0, 0, 0]).await
 }

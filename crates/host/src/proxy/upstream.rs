@@ -19,7 +19,8 @@ pub struct Upstream(Proxies);
 pub(super) struct Server<'a>(&'a Proxy);
 
 impl Upstream {
-    /// Reads `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in lower or upper case. `None` if none is set.
+    /// Reads `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in lower or upper case.
+    /// `None` if none is set.
     pub fn from_vars(variable: impl Fn(&str) -> Option<String>) -> Option<Upstream> {
         let proxies = Proxies::from_vars(variable);
         (!proxies.is_empty()).then_some(Upstream(proxies))

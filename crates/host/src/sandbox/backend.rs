@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use super::{Confinement, Network, View};
 use parking_lot::Mutex;
 
-/// The environment variable that selects a backend: `bubblewrap`, `namespaces`, `landlock`, `seatbelt` or `none`. It is meant
-/// for tests. Only [`Backend::detect`] reads it, in the process that builds command lines; a confined process inherits no
-/// variable of this name.
+/// The environment variable that selects a backend: `bubblewrap`, `namespaces`, `landlock`,
+/// `seatbelt` or `none`. It is meant for tests. Only [`Backend::detect`] reads it, in the process
+/// that builds command lines; a confined process inherits no variable of this name.
 pub const BACKEND_VARIABLE: &str = "ATTACHE_SANDBOX_BACKEND";
 
 /// The output of a probe after everything up to the execution of a command has worked.
@@ -18,14 +18,17 @@ pub(super) const PROBE_ANSWER: &str = "sandbox ready\n";
 /// A mechanism that enforces a [`Confinement`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// This program enters namespaces by itself, then Landlock and seccomp are applied (Linux 5.12 and newer).
+    /// This program enters namespaces by itself, then Landlock and seccomp are applied (Linux 5.12
+    /// and newer).
     ///
-    /// It starts in half the time of bubblewrap, and can keep symbolic links and the devices of `root` unchanged without help.
+    /// It starts in half the time of bubblewrap, and can keep symbolic links and the devices of
+    /// `root` unchanged without help.
     Namespaces,
-    /// The program `bwrap` enters namespaces, then Landlock and seccomp are applied (Linux). It is for systems that allow
-    /// namespaces to this program only.
+    /// The program `bwrap` enters namespaces, then Landlock and seccomp are applied (Linux). It is
+    /// for systems that allow namespaces to this program only.
     ///
-    /// Only a `bwrap` in a directory of the system is used, because the search path may be under the control of others.
+    /// Only a `bwrap` in a directory of the system is used, because the search path may be under
+    /// the control of others.
     Bubblewrap,
     /// Landlock and seccomp alone (Linux 6.2 and newer).
     Landlock,
@@ -40,7 +43,8 @@ pub struct Guarantees {
     pub proxy: bool,
     /// [`Confinement::read_only`] is available.
     pub read_only_paths: bool,
-    /// `/tmp`, `/var/tmp` and `/dev/shm` are private. Otherwise only `TMPDIR` is, and the shared ones are not writable.
+    /// `/tmp`, `/var/tmp` and `/dev/shm` are private. Otherwise only `TMPDIR` is, and the shared
+    /// ones are not writable.
     pub private_tmp: bool,
     /// [`Limits::tmp_bytes`](super::Limits::tmp_bytes) is enforced.
     pub tmp_size: bool,
@@ -67,10 +71,12 @@ impl Backend {
     pub const ALL: [Backend; 4] =
         [Backend::Namespaces, Backend::Bubblewrap, Backend::Landlock, Backend::Seatbelt];
 
-    /// Finds the strongest backend that works here, or the one that [`BACKEND_VARIABLE`] names if it works.
+    /// Finds the strongest backend that works here, or the one that [`BACKEND_VARIABLE`] names if
+    /// it works.
     ///
-    /// Each candidate is really tried: `own_program` (see [`Confinement::command`]) is started with an empty command. The
-    /// result is kept for the life of the process. Blocks for some milliseconds the first time.
+    /// Each candidate is really tried: `own_program` (see [`Confinement::command`]) is started with
+    /// an empty command. The result is kept for the life of the process. Blocks for some
+    /// milliseconds the first time.
     pub fn detect(own_program: &Path) -> Option<Backend> {
         static PROBED: Mutex<Vec<(PathBuf, Option<Backend>)>> = Mutex::new(Vec::new());
         let mut probed = PROBED.lock();

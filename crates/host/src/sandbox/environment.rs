@@ -28,9 +28,10 @@ const GIT_VARIABLES: &[(&str, &str)] = &[
 
 /// Settings of git that take precedence over those of a repository.
 ///
-/// The attributes come from the empty tree, so that filters, text conversions and merge drivers have no files to work on. What
-/// remains is `diff.external`, which cannot be unset from outside, and filters by the attributes in `.git/info`, in repositories
-/// with SHA-256 names, and with git before 2.43. Such programs run in the same sandbox as git itself.
+/// The attributes come from the empty tree, so that filters, text conversions and merge drivers
+/// have no files to work on. What remains is `diff.external`, which cannot be unset from outside,
+/// and filters by the attributes in `.git/info`, in repositories with SHA-256 names, and with git
+/// before 2.43. Such programs run in the same sandbox as git itself.
 const GIT_SETTINGS: &[(&str, &str)] = &[
     ("safe.bareRepository", "explicit"),
     // Owners look foreign in a user namespace, and the sandbox is the guard here.
@@ -60,7 +61,8 @@ const PROXY_VARIABLES: &[&str] = &["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO
 
 /// Computes the environment of the command from the one of this process.
 ///
-/// `tmp` is the private temporary directory. `proxy` is the port of the bridge; it is known only inside.
+/// `tmp` is the private temporary directory. `proxy` is the port of the bridge; it is known only
+/// inside.
 pub(super) fn variables(
     confinement: &Confinement,
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
@@ -121,7 +123,8 @@ fn minimal(
     variables
 }
 
-/// The absolute entries of a search path that are not inside the project, where a repository could place programs.
+/// The absolute entries of a search path that are not inside the project, where a repository could
+/// place programs.
 fn search_path(path: &OsStr, confinement: &Confinement) -> OsString {
     let roots = match &confinement.view {
         View::Only(roots) => roots.as_slice(),
@@ -141,8 +144,8 @@ fn search_path(path: &OsStr, confinement: &Confinement) -> OsString {
     std::env::join_paths(std::env::split_paths(path).filter(is_outside)).unwrap_or_default()
 }
 
-/// Whether a variable holds a credential, by its name. Variables of this program may name stored credentials and weaken what it
-/// does when a command starts it again.
+/// Whether a variable holds a credential, by its name. Variables of this program may name stored
+/// credentials and weaken what it does when a command starts it again.
 fn is_credential(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name.starts_with("ATTACHE_") || is_secret_name(&name)

@@ -1,6 +1,7 @@
 //! A confinement as a profile for `sandbox-exec` of macOS.
 //!
-//! The text is made on all systems, so that it is tested on all of them. In a profile the last rule that matches decides.
+//! The text is made on all systems, so that it is tested on all of them. In a profile the last rule
+//! that matches decides.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

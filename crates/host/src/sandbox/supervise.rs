@@ -1,7 +1,8 @@
-//! The outermost process of a sandbox: it starts the others, passes signals on to the command and waits for its end.
+//! The outermost process of a sandbox: it starts the others, passes signals on to the command and
+//! waits for its end.
 //!
-//! It holds the only writing end of a pipe. The process next to the command reads the numbers of signals from it, and ends
-//! everything when the pipe is closed for any reason.
+//! It holds the only writing end of a pipe. The process next to the command reads the numbers of
+//! signals from it, and ends everything when the pipe is closed for any reason.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -47,7 +48,8 @@ pub(super) struct SandboxLaunch {
 pub(super) struct Report(pub(super) File);
 
 impl Report {
-    /// Reports that our own code runs inside. Until then `bwrap` may have failed, which writes no report.
+    /// Reports that our own code runs inside. Until then `bwrap` may have failed, which writes no
+    /// report.
     pub(super) fn begun(&mut self) {
         // Without a reader the outermost process is gone, and the control pipe says so too.
         let _ = self.0.write_all(b"+");
@@ -74,7 +76,8 @@ impl Report {
     }
 }
 
-/// The exit code of an inner process that has failed. The outermost process reads the report instead.
+/// The exit code of an inner process that has failed. The outermost process reads the report
+/// instead.
 const ERROR_CODE: u8 = 125;
 
 pub(super) fn run(arguments: Vec<OsString>) -> io::Result<u8> {
@@ -114,7 +117,8 @@ pub(super) fn run(arguments: Vec<OsString>) -> io::Result<u8> {
     result(backend, code, &text)
 }
 
-/// Refuses a process that cannot be forked safely, or whose streams lead somewhere that was not asked for.
+/// Refuses a process that cannot be forked safely, or whose streams lead somewhere that was not
+/// asked for.
 fn check_process() -> io::Result<()> {
     use std::os::fd::AsFd as _;
     #[cfg(target_os = "linux")]
@@ -150,7 +154,8 @@ fn start(setup: SandboxLaunch, orders: &PipeWriter) -> io::Result<libc::pid_t> {
     }
 }
 
-/// Closes the writing end of the pipe in a child: as long as any process has it, the pipe does not end.
+/// Closes the writing end of the pipe in a child: as long as any process has it, the pipe does not
+/// end.
 pub(super) fn close_in_child(orders: &PipeWriter) {
     use std::os::fd::AsRawFd as _;
     process::close_descriptor(orders.as_raw_fd());
@@ -209,7 +214,8 @@ pub(super) struct Extra<'a> {
     pub(super) act: &'a mut dyn FnMut(&OwnedFd),
 }
 
-/// Waits next to the command, passes signals on to it and returns its exit code. `None` if the outermost process is gone.
+/// Waits next to the command, passes signals on to it and returns its exit code. `None` if the
+/// outermost process is gone.
 pub(super) fn watch(command: libc::pid_t, control: &OwnedFd, mut extra: Option<Extra<'_>>) -> Option<u8> {
     use std::os::fd::AsFd as _;
     let mut control = File::from(control.try_clone().ok()?);
@@ -237,7 +243,8 @@ pub(super) fn watch(command: libc::pid_t, control: &OwnedFd, mut extra: Option<E
     }
 }
 
-/// Sends a signal to the process group of the command. Right after its start it may not have one of its own yet.
+/// Sends a signal to the process group of the command. Right after its start it may not have one of
+/// its own yet.
 fn send(command: libc::pid_t, signal: u8) {
     let signal = libc::c_int::from(signal);
     if process::kill(-command, signal).is_err() {
@@ -247,7 +254,8 @@ fn send(command: libc::pid_t, signal: u8) {
 
 /// Applies the limits of a confinement to this process, and lets it leave no core dump.
 pub(super) fn apply_limits(confinement: &Confinement) -> io::Result<()> {
-    // A limit of zero does not keep the kernel from starting the program that collects core dumps; a limit of one does.
+    // A limit of zero does not keep the kernel from starting the program that collects core dumps;
+    // a limit of one does.
     process::limit(Resource::CoreBytes, 1)?;
     if let Some(seconds) = confinement.limits.cpu_seconds {
         process::limit(Resource::CpuSeconds, seconds)?;

@@ -15,7 +15,8 @@ pub(crate) struct PrivateDirectory {
 }
 
 impl PrivateDirectory {
-    /// Creates one with a name that cannot be guessed, in the first of these directories where that works.
+    /// Creates one with a name that cannot be guessed, in the first of these directories where that
+    /// works.
     pub(crate) fn create_in(parents: &[PathBuf]) -> io::Result<Self> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for parent in parents {
@@ -40,9 +41,11 @@ impl PrivateDirectory {
         &self.path
     }
 
-    /// Removes it with all its contents, at any depth and with any permissions. Nothing may write to it any more.
+    /// Removes it with all its contents, at any depth and with any permissions. Nothing may write
+    /// to it any more.
     pub(crate) fn remove(self) {
-        // Nested files are moved up first, so that neither the length of a path nor the number of open files is a limit.
+        // Nested files are moved up first, so that neither the length of a path nor the number of
+        // open files is a limit.
         let mut next = 0_u64;
         while let Ok(entries) = fs::read_dir(&self.path) {
             let mut progress = false;
@@ -77,7 +80,8 @@ impl PrivateDirectory {
     }
 }
 
-/// A number that another process cannot guess. The keys of a hash map come from the system's random source.
+/// A number that another process cannot guess. The keys of a hash map come from the system's random
+/// source.
 fn random() -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _};
     std::collections::hash_map::RandomState::new().build_hasher().finish()

@@ -31,8 +31,8 @@ enum Position {
     Params,
     /// Below `env` or `headers`: a list of names and values, or an object of them.
     Pairs,
-    /// Variables that an agent gives a command: only those named like secrets are masked, since the others are needed to run
-    /// the command again.
+    /// Variables that an agent gives a command: only those named like secrets are masked, since the
+    /// others are needed to run the command again.
     NamedPairs,
     Secret,
 }

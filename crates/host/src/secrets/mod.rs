@@ -1,8 +1,9 @@
 //! Masking of secrets in logs: values of the environment, headers, tokens, passwords in URLs.
 //!
-//! A [`Mask`] knows the values of some secrets, and recognises others by the name before them or by their form. In doubt it
-//! masks. It cannot find a secret of unknown form without a telling name, an encoded one (base64, reversed, with blanks in
-//! it), or one that is spread over several messages, unless those are the chunks of one text ([`StreamMask`]).
+//! A [`Mask`] knows the values of some secrets, and recognises others by the name before them or by
+//! their form. In doubt it masks. It cannot find a secret of unknown form without a telling name,
+//! an encoded one (base64, reversed, with blanks in it), or one that is spread over several
+//! messages, unless those are the chunks of one text ([`StreamMask`]).
 
 mod frame;
 mod names;
@@ -17,8 +18,8 @@ pub use pieces::StreamMask;
 
 use names::Level;
 
-/// Returns the variables of our own environment that programs started for an agent do not inherit: those named like
-/// secrets, and those whose names are not text, except the ones in `passed`.
+/// Returns the variables of our own environment that programs started for an agent do not inherit:
+/// those named like secrets, and those whose names are not text, except the ones in `passed`.
 pub fn withheld_variables(passed: &[String]) -> Vec<OsString> {
     let is_withheld = |name: &OsString| match name.to_str() {
         Some(name) => is_secret_name(name) && !passed.iter().any(|passed| passed == name),
@@ -46,7 +47,8 @@ impl Mask {
         Mask::default()
     }
 
-    /// Creates a mask that knows the values of all environment variables that are named like secrets.
+    /// Creates a mask that knows the values of all environment variables that are named like
+    /// secrets.
     pub fn from_env() -> Self {
         let vars = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -80,8 +82,8 @@ impl Mask {
         self.at(Level::Names, text)
     }
 
-    /// Replaces known values and texts that have the form of a secret, but not values after a telling name, so that source
-    /// code about tokens and passwords stays intact.
+    /// Replaces known values and texts that have the form of a secret, but not values after a
+    /// telling name, so that source code about tokens and passwords stays intact.
     pub fn tokens<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.at(Level::Tokens, text)
     }
@@ -94,8 +96,9 @@ impl Mask {
         }
     }
 
-    /// Replaces secrets in a JSON-RPC message: values in `env` and `headers`, values of members that are named like secrets, and
-    /// the secrets that [`text`](Self::text) finds in all others. A line that is not JSON is masked as text.
+    /// Replaces secrets in a JSON-RPC message: values in `env` and `headers`, values of members
+    /// that are named like secrets, and the secrets that [`text`](Self::text) finds in all others.
+    /// A line that is not JSON is masked as text.
     pub fn frame<'a>(&self, line: &'a str) -> Cow<'a, str> {
         frame::mask(self, Level::Names, line).unwrap_or_else(|| self.text(line))
     }
@@ -105,7 +108,8 @@ impl Mask {
         frame::mask(self, Level::Tokens, json).unwrap_or_else(|| self.tokens(json))
     }
 
-    /// Replaces secrets in the words of a command line, also where an option and its value are two words.
+    /// Replaces secrets in the words of a command line, also where an option and its value are two
+    /// words.
     pub fn command_line(&self, words: &[String]) -> Vec<String> {
         let mut after_option = false;
         let masked = words.iter().map(|word| {

@@ -7,7 +7,8 @@ const USUAL: usize = 64;
 
 /// Whether a variable, a header or a member of this name holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
-    // Credentials for agents have the name of the login method behind this, and the password of MySQL has a name of its own.
+    // Credentials for agents have the name of the login method behind this, and the password of
+    // MySQL has a name of its own.
     if name.starts_with("ATTACHE_AUTH_") || name == "MYSQL_PWD" {
         return true;
     }
@@ -105,7 +106,8 @@ fn later_segments(word: &str) -> impl Iterator<Item = (usize, &str)> {
     starts.map(|start| (start, word[start..].split('/').next().unwrap_or_default()))
 }
 
-/// The place where a token begins that reaches to the end of the word: the word itself, or a segment of a path.
+/// The place where a token begins that reaches to the end of the word: the word itself, or a
+/// segment of a path.
 fn token_start(word: &str) -> Option<usize> {
     if is_token(word) {
         return Some(0);
@@ -130,7 +132,8 @@ fn open_token_start(word: &str) -> usize {
 pub(super) enum Level {
     /// The value of whatever is named like a secret, too.
     Names,
-    /// Only what looks like a secret by itself: tokens of known forms, private keys, passwords in addresses.
+    /// Only what looks like a secret by itself: tokens of known forms, private keys, passwords in
+    /// addresses.
     Tokens,
 }
 
@@ -155,7 +158,8 @@ pub(super) fn mask(text: &str, level: Level) -> Option<String> {
 pub(super) struct Scan {
     level: Level,
     before: Before,
-    /// The beginning of a word that the text so far ends with, and that cannot become a secret itself.
+    /// The beginning of a word that the text so far ends with, and that cannot become a secret
+    /// itself.
     open: String,
     /// The text so far ends with a colon.
     colon: bool,
@@ -163,7 +167,8 @@ pub(super) struct Scan {
     inside: bool,
 }
 
-/// A word of a text in pieces whose end has not come is waited for up to this length, a private key longer.
+/// A word of a text in pieces whose end has not come is waited for up to this length, a private key
+/// longer.
 const LONGEST_WORD: usize = 4 << 10;
 const LONGEST_KEY: usize = 64 << 10;
 
@@ -172,8 +177,8 @@ impl Scan {
         Scan { level, before: Before::default(), open: String::new(), colon: false, inside: false }
     }
 
-    /// Calls `hide` with the places of secrets, in order. With `more` to come it stops before what that could turn into a
-    /// secret, and gives back how far it got.
+    /// Calls `hide` with the places of secrets, in order. With `more` to come it stops before what
+    /// that could turn into a secret, and gives back how far it got.
     pub(super) fn run(&mut self, text: &str, more: bool, mut hide: impl FnMut(usize, usize)) -> usize {
         let mut at = 0;
         if std::mem::take(&mut self.inside) {

@@ -1,6 +1,7 @@
 //! The table of read-only commands, each with the flags that keep it read-only.
 //!
-//! Lists of what is allowed, never of what is forbidden: a flag that a newer version of a tool adds is a question.
+//! Lists of what is allowed, never of what is forbidden: a flag that a newer version of a tool adds
+//! is a question.
 
 /// A command that only reads as long as only these flags are used.
 pub(super) struct ReadOnlyCommand {
@@ -13,7 +14,8 @@ pub(super) struct ReadOnlyCommand {
     pub(super) long: &'static [&'static str],
     /// The meaning of the words that are not flags.
     pub(super) operands: Operands,
-    /// Values of short flags are always words of their own, also for flags in the middle of a group.
+    /// Values of short flags are always words of their own, also for flags in the middle of a
+    /// group.
     pub(super) values_are_words: bool,
 }
 
@@ -151,7 +153,8 @@ pub(super) const KNOWN: &[ReadOnlyCommand] = &[
     known("whoami", "", "", &[], Nothing),
 ];
 
-// Not here: `--pre` and `--hostname-bin` run programs, `-z` runs decompressors, `-L` follows links out of the roots.
+// Not here: `--pre` and `--hostname-bin` run programs, `-z` runs decompressors, `-L` follows links
+// out of the roots.
 const RG: &[&str] = &[
     "--after-context",
     "--before-context",
@@ -236,8 +239,8 @@ pub(super) const FIND: &[(&str, usize)] = &[
     ("-P", 0),
 ];
 
-/// Verbs of `git` that only read. Verbs that print a patch are not here: they run the filters that the repository's settings
-/// name.
+/// Verbs of `git` that only read. Verbs that print a patch are not here: they run the filters that
+/// the repository's settings name.
 pub(super) const GIT: &[ReadOnlyCommand] = &[
     known(
         "status",

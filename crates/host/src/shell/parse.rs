@@ -1,4 +1,5 @@
-//! A parser for the plain part of POSIX shell: simple commands joined by `|`, `&&`, `||`, `;` and line ends.
+//! A parser for the plain part of POSIX shell: simple commands joined by `|`, `&&`, `||`, `;` and
+//! line ends.
 
 use std::fmt;
 
@@ -41,7 +42,8 @@ pub struct Command {
 pub struct Word {
     /// Its text.
     pub text: String,
-    /// Whether a shell might expand it: an unquoted `*`, `?`, `[`, `{`, `~`, `^`, or `=` at its beginning.
+    /// Whether a shell might expand it: an unquoted `*`, `?`, `[`, `{`, `~`, `^`, or `=` at its
+    /// beginning.
     pub expands: bool,
 }
 
@@ -80,7 +82,8 @@ impl Line {
     /// Parses a line.
     ///
     /// # Errors
-    /// [`Unclear`]: substitutions, variables, compound commands, here documents, background jobs, unfinished quotes.
+    /// [`Unclear`]: substitutions, variables, compound commands, here documents, background jobs,
+    /// unfinished quotes.
     pub fn parse(text: &str) -> Result<Line, Unclear> {
         Parser {
             rest: text.chars().peekable(),
@@ -233,7 +236,8 @@ impl Parser<'_> {
         }
         while self.rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
         while let Some(c) = self.rest.next_if(|c| !c.is_whitespace() && !"|&;<>()".contains(*c)) {
-            // A target that needs quoting is a file, and a redirection to a file is never read-only.
+            // A target that needs quoting is a file, and a redirection to a file is never
+            // read-only.
             target.expands |= "*?[{~$`'\"\\".contains(c);
             target.text.push(c);
         }

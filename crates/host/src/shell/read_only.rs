@@ -58,8 +58,9 @@ fn is_cd(command: &Command) -> bool {
     command.words.first().is_some_and(|word| word.text == "cd")
 }
 
-/// Whether every later command runs in the directory of a leading `cd`, or not at all. After `;`, `||` or inside of a pipeline a
-/// command may run although the `cd` failed or happened in another process.
+/// Whether every later command runs in the directory of a leading `cd`, or not at all. After `;`,
+/// `||` or inside of a pipeline a command may run although the `cd` failed or happened in another
+/// process.
 fn changes_all(line: &Line) -> bool {
     let mut rest = line.commands.iter().skip(1);
     rest.next().is_none_or(|second| second.operator == Operator::And)
@@ -191,7 +192,8 @@ impl Checker<'_> {
         while let Some((at, flag)) = flags.next() {
             if known.valued.contains(flag) {
                 let is_last = flags.peek().is_none();
-                // Some programs take the value from the next word also in the middle of a group of flags.
+                // Some programs take the value from the next word also in the middle of a group of
+                // flags.
                 if !is_last && (known.values_are_words || at != 1) {
                     return Err(refused());
                 }
@@ -213,7 +215,8 @@ impl Checker<'_> {
         operands: &[&Word],
         has_pattern: bool,
     ) -> Result<(), NotReadOnly> {
-        // After the shell has expanded a pattern, a name that begins with a dash is a flag, and a link may lead anywhere.
+        // After the shell has expanded a pattern, a name that begins with a dash is a flag, and a
+        // link may lead anywhere.
         if let Some(word) = operands.iter().find(|word| word.expands) {
             return Err(NotReadOnly::Argument(word.text.clone()));
         }
@@ -259,7 +262,8 @@ impl Checker<'_> {
     }
 }
 
-/// The path without links and `..`: the part that exists as the file system sees it, the rest as text.
+/// The path without links and `..`: the part that exists as the file system sees it, the rest as
+/// text.
 fn resolve(path: &Path) -> Option<PathBuf> {
     if let Ok(real) = path.canonicalize() {
         return Some(real);

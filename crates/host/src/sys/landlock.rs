@@ -1,4 +1,5 @@
-//! Landlock: what a process may do with files, TCP ports and other processes from here on. See landlock(7).
+//! Landlock: what a process may do with files, TCP ports and other processes from here on. See
+//! landlock(7).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -64,8 +65,8 @@ pub(crate) struct Ruleset {
 }
 
 impl Ruleset {
-    /// Rules for all rights on files that the kernel knows, for the signals and abstract sockets of other processes, and for
-    /// TCP if `tcp` says so. `None` if the kernel has no Landlock.
+    /// Rules for all rights on files that the kernel knows, for the signals and abstract sockets of
+    /// other processes, and for TCP if `tcp` says so. `None` if the kernel has no Landlock.
     pub(crate) fn new(tcp: bool) -> io::Result<Option<Self>> {
         let Some(version) = version() else { return Ok(None) };
         let unknown = match version {
@@ -92,8 +93,8 @@ impl Ruleset {
         Ok(Some(Ruleset { fd: unsafe { OwnedFd::from_raw_fd(fd) }, rights }))
     }
 
-    /// Allows `rights` on an open file or directory and on everything below it. A file that cannot be named by a path, such as
-    /// a pipe, needs no rule and is ignored.
+    /// Allows `rights` on an open file or directory and on everything below it. A file that cannot
+    /// be named by a path, such as a pipe, needs no rule and is ignored.
     pub(crate) fn allow(&mut self, place: BorrowedFd<'_>, is_directory: bool, rights: u64) -> io::Result<()> {
         let rights = rights & self.rights & if is_directory { u64::MAX } else { right::OF_FILES };
         if rights == 0 {
@@ -116,7 +117,8 @@ impl Ruleset {
         }
     }
 
-    /// Restricts this process and everything that it starts. It has given up gaining privileges before.
+    /// Restricts this process and everything that it starts. It has given up gaining privileges
+    /// before.
     pub(crate) fn apply(self) -> io::Result<()> {
         // SAFETY: the descriptor is open.
         checked(

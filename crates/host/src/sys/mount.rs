@@ -1,5 +1,5 @@
-//! Mounts by descriptors: what is mounted and where is decided once, by open files, never again by a path. See mount_setattr(2),
-//! open_tree(2), move_mount(2) and fsopen(2).
+//! Mounts by descriptors: what is mounted and where is decided once, by open files, never again by
+//! a path. See mount_setattr(2), open_tree(2), move_mount(2) and fsopen(2).
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -44,7 +44,8 @@ fn owned(result: c_long) -> io::Result<OwnedFd> {
     super::owned(result as c_int)
 }
 
-/// Copies the mount that an open file or directory is on, from that place on, with all mounts below it. A link is copied itself.
+/// Copies the mount that an open file or directory is on, from that place on, with all mounts below
+/// it. A link is copied itself.
 pub(crate) fn copy(place: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = OPEN_TREE_CLONE | CLOSE_ON_EXEC | RECURSIVE | EMPTY_PATH | NO_FOLLOW;
     // SAFETY: the path ends with a zero byte.
@@ -134,7 +135,8 @@ pub(crate) fn change_root(new_root: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Opens a path below `base` without following any link; a link as the last name is opened itself. It is good for a place only.
+/// Opens a path below `base` without following any link; a link as the last name is opened itself.
+/// It is good for a place only.
 pub(crate) fn open_place(base: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
     let path = path.strip_prefix("/").unwrap_or(path);
     let path = if path.as_os_str().is_empty() { OsStr::new(".") } else { path.as_os_str() };

@@ -1,4 +1,5 @@
-//! Questions of a seccomp filter to a supervisor, and descriptors that go from one process to another. See seccomp_unotify(2).
+//! Questions of a seccomp filter to a supervisor, and descriptors that go from one process to
+//! another. See seccomp_unotify(2).
 
 use std::io;
 use std::mem;
@@ -72,7 +73,8 @@ pub(crate) fn answer(listener: BorrowedFd<'_>, question: &Question, result: Resu
     unsafe { libc::ioctl(listener.as_raw_fd(), SEND as _, &raw const answer) };
 }
 
-/// Opens a path as the caller of a system call would: relative to `base`, but through no magic link. It is good for a place only.
+/// Opens a path as the caller of a system call would: relative to `base`, but through no magic
+/// link. It is good for a place only.
 pub(crate) fn open_for(base: BorrowedFd<'_>, path: &std::ffi::CStr, follow: bool) -> io::Result<OwnedFd> {
     let flags = if follow { 0 } else { libc::O_NOFOLLOW };
     super::mount::open_path(base, path, flags, libc::RESOLVE_NO_MAGICLINKS)
@@ -111,7 +113,8 @@ pub(crate) fn send_descriptor(socket: BorrowedFd<'_>, descriptor: BorrowedFd<'_>
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut room = Room { bytes: [0; 64] };
     let message = message(&mut part, &mut room);
-    // SAFETY: the message has room for one header with one descriptor, which is written before it is sent.
+    // SAFETY: the message has room for one header with one descriptor, which is written before it
+    // is sent.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&message);
         (*header).cmsg_level = libc::SOL_SOCKET;
@@ -131,7 +134,8 @@ pub(crate) fn receive_descriptor(socket: BorrowedFd<'_>) -> io::Result<Option<Ow
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut room = Room { bytes: [0; 64] };
     let mut message = message(&mut part, &mut room);
-    // SAFETY: the kernel writes within the lengths that the message states; a header is read only if there is one.
+    // SAFETY: the kernel writes within the lengths that the message states; a header is read only
+    // if there is one.
     unsafe {
         let count = loop {
             let count = libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC);

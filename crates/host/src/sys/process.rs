@@ -1,6 +1,8 @@
-//! Processes of the sandbox: forks, signals, sessions, waiting, and what a process gives up before it becomes the command.
+//! Processes of the sandbox: forks, signals, sessions, waiting, and what a process gives up before
+//! it becomes the command.
 //!
-//! All of this runs in a process with one thread, so a forked child may do everything that its parent could.
+//! All of this runs in a process with one thread, so a forked child may do everything that its
+//! parent could.
 
 use std::io;
 use std::mem;
@@ -78,7 +80,8 @@ impl Ended {
     }
 }
 
-/// Takes the status of a child that has ended, if there is one. An error means that there are no children.
+/// Takes the status of a child that has ended, if there is one. An error means that there are no
+/// children.
 pub(crate) fn reap() -> io::Result<Option<Ended>> {
     wait_for(-1, libc::WNOHANG)
 }
@@ -126,7 +129,8 @@ pub(crate) fn block_signals(signals: &[c_int]) {
 /// Waits for one of these signals, which are blocked.
 pub(crate) fn wait_signal(signals: &[c_int]) -> c_int {
     let mut signal = 0;
-    // SAFETY: reads a set of signals and writes one number. It fails for a set without valid signals only.
+    // SAFETY: reads a set of signals and writes one number. It fails for a set without valid
+    // signals only.
     unsafe { libc::sigwait(&set_of(signals), &mut signal) };
     signal
 }
@@ -169,10 +173,12 @@ pub(crate) fn wake_on_child() {
     }
 }
 
-/// Waits until one of the descriptors can be read or a child has ended (see [`wake_on_child`]). Says which can be read.
+/// Waits until one of the descriptors can be read or a child has ended (see [`wake_on_child`]).
+/// Says which can be read.
 pub(crate) fn wait_readable<const N: usize>(descriptors: [Option<BorrowedFd<'_>>; N]) -> [bool; N] {
     let raw = descriptors.map(|descriptor| descriptor.map(|descriptor| descriptor.as_raw_fd()));
-    // SAFETY: the set is initialised, the numbers are below its size, and everything lives across the call.
+    // SAFETY: the set is initialised, the numbers are below its size, and everything lives across
+    // the call.
     unsafe {
         let mut set: libc::fd_set = mem::zeroed();
         libc::FD_ZERO(&mut set);
@@ -281,7 +287,8 @@ mod linux {
 
     /// Takes over a descriptor that the program was started with.
     pub(crate) fn take_descriptor(fd: RawFd) -> io::Result<OwnedFd> {
-        // SAFETY: numbers only; afterwards the descriptor is known to be open, and the caller passes each one once.
+        // SAFETY: numbers only; afterwards the descriptor is known to be open, and the caller
+        // passes each one once.
         unsafe {
             checked(libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC))?;
             Ok(OwnedFd::from_raw_fd(fd))
@@ -294,7 +301,8 @@ mod linux {
         checked(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) })
     }
 
-    /// Ends this process when its parent ends. The caller has to check afterwards that the parent is still there.
+    /// Ends this process when its parent ends. The caller has to check afterwards that the parent
+    /// is still there.
     pub(crate) fn die_with_parent() -> io::Result<()> {
         prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)
     }
@@ -304,7 +312,8 @@ mod linux {
         prctl(libc::PR_SET_CHILD_SUBREAPER, 1)
     }
 
-    /// Keeps other processes of the same user from the memory, descriptors and environment of this one.
+    /// Keeps other processes of the same user from the memory, descriptors and environment of this
+    /// one.
     pub(crate) fn hide_memory() -> io::Result<()> {
         prctl(libc::PR_SET_DUMPABLE, 0)
     }
@@ -314,7 +323,8 @@ mod linux {
         prctl(libc::PR_SET_NO_NEW_PRIVS, 1)
     }
 
-    /// Drops all capabilities, also those that the user `root` would get back by executing a program.
+    /// Drops all capabilities, also those that the user `root` would get back by executing a
+    /// program.
     pub(crate) fn drop_capabilities() -> io::Result<()> {
         #[repr(C)]
         struct Header {
@@ -334,7 +344,8 @@ mod linux {
         let _ = prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong);
         let header = Header { version: VERSION_3, pid: 0 };
         let none = [[0_u32; 3]; 2];
-        // SAFETY: the header and the two sets have the layout of version 3 and live across the call.
+        // SAFETY: the header and the two sets have the layout of version 3 and live across the
+        // call.
         checked(unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) } as c_int)
     }
 
@@ -353,7 +364,8 @@ mod linux {
 
     /// Brings the loopback interface of this network namespace up.
     pub(crate) fn raise_loopback() -> io::Result<()> {
-        // SAFETY: a socket is made and owned; the request is plain data of the size that the calls expect.
+        // SAFETY: a socket is made and owned; the request is plain data of the size that the calls
+        // expect.
         unsafe {
             let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
             checked(fd)?;

@@ -1,7 +1,8 @@
 //! Seccomp: which system calls a command may make. See seccomp(2).
 //!
-//! A filter is a small program for the kernel's packet filter machine. It looks at the architecture, the number of the call and
-//! its arguments, never at memory, so it decides about numbers only: a path or an address behind a pointer is out of its reach.
+//! A filter is a small program for the kernel's packet filter machine. It looks at the
+//! architecture, the number of the call and its arguments, never at memory, so it decides about
+//! numbers only: a path or an address behind a pointer is out of its reach.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -37,7 +38,8 @@ pub(crate) enum Metadata {
 pub(crate) struct Policy {
     pub(crate) sockets: Sockets,
     pub(crate) metadata: Metadata,
-    /// The command shares its IPC objects and processes with the rest of the system, so it may not use or change those.
+    /// The command shares its IPC objects and processes with the rest of the system, so it may not
+    /// use or change those.
     pub(crate) shared_system: bool,
 }
 
@@ -52,7 +54,8 @@ const ARCHITECTURE: Option<u32> = None;
 /// Calls of the x32 interface have this bit.
 const X32: u32 = 0x4000_0000;
 
-/// The newest call that this list has been compared with (`file_setattr`). Later ones are unknown, hence refused.
+/// The newest call that this list has been compared with (`file_setattr`). Later ones are unknown,
+/// hence refused.
 const NEWEST: u32 = 469;
 const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
@@ -60,7 +63,8 @@ const REMOVEXATTRAT: c_long = 466;
 const OPEN_TREE_ATTR: c_long = 467;
 const FILE_SETATTR: c_long = 469;
 
-/// Calls that no command needs and that reach past its confinement, or enlarge what the kernel has to defend.
+/// Calls that no command needs and that reach past its confinement, or enlarge what the kernel has
+/// to defend.
 const REFUSED: &[c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -123,8 +127,8 @@ const REFUSED: &[c_long] = &[
     libc::SYS__sysctl,
 ];
 
-/// Calls that programs can do without: they fail as if the kernel did not have them. The flags of `clone3` are in memory,
-/// where a filter cannot see them.
+/// Calls that programs can do without: they fail as if the kernel did not have them. The flags of
+/// `clone3` are in memory, where a filter cannot see them.
 const MISSING: &[c_long] =
     &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
 
@@ -163,7 +167,8 @@ const ON_A_PROCESS: &[(c_long, &[u32])] = &[
     (libc::SYS_ioprio_set, &[1, 0]),
 ];
 
-/// Extended attributes of files. Landlock does not cover them. Programs do without them where a file system has none.
+/// Extended attributes of files. Landlock does not cover them. Programs do without them where a
+/// file system has none.
 const ATTRIBUTES: &[c_long] = &[
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
@@ -200,8 +205,9 @@ const METADATA: &[c_long] = &[
 /// Requests that put input into a terminal.
 const TERMINAL_INPUT: &[u32] = &[libc::TIOCSTI as u32, libc::TIOCLINUX as u32];
 
-/// Requests that change the flags of a file that is open for reading: `FS_IOC_SETFLAGS` with two sizes, `FS_IOC_SETVERSION` with
-/// two sizes, `FS_IOC_FSSETXATTR`, `FS_IOC_SET_ENCRYPTION_POLICY`, `FS_IOC_ENABLE_VERITY`.
+/// Requests that change the flags of a file that is open for reading: `FS_IOC_SETFLAGS` with two
+/// sizes, `FS_IOC_SETVERSION` with two sizes, `FS_IOC_FSSETXATTR`, `FS_IOC_SET_ENCRYPTION_POLICY`,
+/// `FS_IOC_ENABLE_VERITY`.
 const FILE_FLAGS: &[u32] =
     &[0x4008_6602, 0x4004_6602, 0x4008_7602, 0x4004_7602, 0x401c_5820, 0x800c_6613, 0x4080_6685];
 
@@ -215,7 +221,8 @@ const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWNET) as u32;
 const NEW_TIME_NAMESPACE: u32 = 0x80;
 
-/// The default, the question for the current one, and addresses without randomisation, which debuggers and sanitizers ask for.
+/// The default, the question for the current one, and addresses without randomisation, which
+/// debuggers and sanitizers ask for.
 const PERSONALITIES: &[u32] = &[0, u32::MAX, 0x0004_0000];
 
 /// Kinds of sockets, without the flags that are part of the same argument.
@@ -252,8 +259,8 @@ const RETURN: u16 = 0x06;
 const NUMBER: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
 
-/// Where the lower half of an argument is; both architectures store it first. The kernel ignores the upper half of the arguments
-/// that are looked at here.
+/// Where the lower half of an argument is; both architectures store it first. The kernel ignores
+/// the upper half of the arguments that are looked at here.
 const fn argument(index: u32) -> u32 {
     16 + 8 * index
 }
@@ -273,7 +280,8 @@ fn is<'a>(argument: u32, values: &'a [u32]) -> Condition<'a> {
     Condition { argument, mask: u32::MAX, values }
 }
 
-/// A filter in the making. Each part either returns a verdict or leaves the number of the call loaded.
+/// A filter in the making. Each part either returns a verdict or leaves the number of the call
+/// loaded.
 struct Program(Vec<Instruction>);
 
 impl Program {
@@ -369,7 +377,8 @@ fn program(policy: Policy, architecture: u32) -> Vec<Instruction> {
         TERMINAL_INPUT.iter().chain(FILE_FLAGS.iter().filter(|_| policy.shared_system)).copied().collect();
     program.on(libc::SYS_ioctl, Program::if_one_of(1, &requests, denied));
 
-    // An unconnected datagram socket of a pair can be connected to any other, so only the other kinds are pairs for good.
+    // An unconnected datagram socket of a pair can be connected to any other, so only the other
+    // kinds are pairs for good.
     let pair_kinds = [libc::SOCK_STREAM as u32, libc::SOCK_SEQPACKET as u32];
     let pair = Condition { argument: 1, mask: SOCKET_KIND, values: &pair_kinds };
     let unix = [libc::AF_UNIX as u32];
@@ -413,8 +422,8 @@ fn program(policy: Policy, architecture: u32) -> Vec<Instruction> {
     program.0
 }
 
-/// Filters the calls of this process and everything that it starts. It has given up gaining privileges before. Returns the
-/// listener of [`Metadata::Ask`].
+/// Filters the calls of this process and everything that it starts. It has given up gaining
+/// privileges before. Returns the listener of [`Metadata::Ask`].
 pub(crate) fn install(policy: Policy) -> io::Result<Option<OwnedFd>> {
     const SET_MODE_FILTER: c_int = 1;
     const NEW_LISTENER: c_int = 1 << 3;

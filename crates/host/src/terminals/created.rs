@@ -1,7 +1,7 @@
 //! Protected files that a sandboxed command creates or changes.
 //!
-//! The sandbox protects those directly below a root, but not files that do not exist yet. After the command has ended,
-//! changes that no rule allows are reverted before the end is reported.
+//! The sandbox protects those directly below a root, but not files that do not exist yet. After the
+//! command has ended, changes that no rule allows are reverted before the end is reported.
 
 use std::path::PathBuf;
 

@@ -23,8 +23,8 @@ pub(super) struct Launch {
 
 impl Launch {
     // TERM-14
-    /// Parses the request. A command is a program with arguments; a text with blanks and without arguments that names no
-    /// program is a shell command.
+    /// Parses the request. A command is a program with arguments; a text with blanks and without
+    /// arguments that names no program is a shell command.
     pub(super) fn new(request: CreateTerminalRequest, cwd: PathBuf) -> Self {
         let env: Vec<(String, String)> =
             request.env.into_iter().flatten().map(|variable| (variable.name, variable.value)).collect();
@@ -52,8 +52,9 @@ impl Launch {
         std::iter::once(&self.program).chain(&self.args).cloned().collect()
     }
 
-    /// Takes the command out of its confinement, which is returned with these programs denied: the agent that built it does not
-    /// know the rules of this side. `None` if it is not a confined command.
+    /// Takes the command out of its confinement, which is returned with these programs denied: the
+    /// agent that built it does not know the rules of this side. `None` if it is not a confined
+    /// command.
     pub(super) fn deny_programs(&mut self, denied: Vec<PathBuf>) -> Option<Confinement> {
         let confined = Confinement::parse(self.argv())?;
         let words = confined.command.iter().map(|word| word.to_str().map(str::to_owned));

@@ -1,8 +1,9 @@
 //! Commands for agents, on real pseudo terminals: `terminal/*`.
 //!
-//! Each command runs under a guardian of [`attache_conn::process`], so that no process is left after its release, the end of
-//! its session, a drop, or the end of this process, `SIGKILL` included. Its output is read by a thread of its own and
-//! kept in a [`Ring`] and reported to [`PtyTerminals::on_event`].
+//! Each command runs under a guardian of [`attache_conn::process`], so that no process is left
+//! after its release, the end of its session, a drop, or the end of this process, `SIGKILL`
+//! included. Its output is read by a thread of its own and kept in a [`Ring`] and reported to
+//! [`PtyTerminals::on_event`].
 //!
 //! Reading order: this file, `launch.rs` (which program), `ring.rs` (what is kept), `status.rs`.
 
@@ -130,10 +131,11 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 impl PtyTerminals {
     /// Runs the commands that `guard` permits.
     ///
-    /// Defaults: 120 columns and 40 rows; 1 MiB of output per terminal, up to 4 MiB if the agent asks for it, 8 MiB for all
-    /// terminals of this process; one second between `SIGTERM` and `SIGKILL`; 64 terminals at a time. `TERM=dumb`,
-    /// `PAGER=cat` and `GIT_PAGER=cat` are set, and the agent's variables override them. Commands inherit our environment
-    /// without the variables that are named like secrets.
+    /// Defaults: 120 columns and 40 rows; 1 MiB of output per terminal, up to 4 MiB if the agent
+    /// asks for it, 8 MiB for all terminals of this process; one second between `SIGTERM` and
+    /// `SIGKILL`; 64 terminals at a time. `TERM=dumb`, `PAGER=cat` and `GIT_PAGER=cat` are set, and
+    /// the agent's variables override them. Commands inherit our environment without the variables
+    /// that are named like secrets.
     pub fn new(guard: Guard) -> Self {
         let env = [("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
         let settings = Settings {
@@ -156,24 +158,25 @@ impl PtyTerminals {
         }
     }
 
-    /// Uses the sandbox of this machine, if one works: commands that can only read run without a question where reading needs none, and
-    /// commands of our own agent that are confined already are recognised. `program` handles [`crate::sandbox::WORD`]; commands do not see
-    /// `hidden`.
+    /// Uses the sandbox of this machine, if one works: commands that can only read run without a
+    /// question where reading needs none, and commands of our own agent that are confined already
+    /// are recognised. `program` handles [`crate::sandbox::WORD`]; commands do not see `hidden`.
     #[must_use]
     pub fn sandbox(mut self, program: PathBuf, hidden: Vec<PathBuf>) -> Self {
         self.sandbox = Some(Arc::new(LazyConfiner { program, hidden, found: OnceLock::new() }));
         self
     }
 
-    /// Runs every command in the workspace sandbox. Connections go through a proxy, and a new host is a question. Needs
-    /// [`sandbox`](Self::sandbox); where none works, no command is run.
+    /// Runs every command in the workspace sandbox. Connections go through a proxy, and a new host
+    /// is a question. Needs [`sandbox`](Self::sandbox); where none works, no command is run.
     #[must_use]
     pub fn sandboxed(mut self) -> Self {
         self.proxies = Some(Proxies::default());
         self
     }
 
-    /// Replaces the guard. Limits and the sandbox are shared with the original, connections of sandboxed commands are not.
+    /// Replaces the guard. Limits and the sandbox are shared with the original, connections of
+    /// sandboxed commands are not.
     #[must_use]
     pub fn with_guard(mut self, guard: Guard) -> Self {
         self.guard = guard;
@@ -195,8 +198,9 @@ impl PtyTerminals {
         self
     }
 
-    /// Lets commands inherit variables that are named like secrets ([`is_secret_name`](crate::secrets::is_secret_name)). Others
-    /// of that kind, such as the API keys of the agent, reach a command only if the agent's request sets them.
+    /// Lets commands inherit variables that are named like secrets
+    /// ([`is_secret_name`](crate::secrets::is_secret_name)). Others of that kind, such as the API
+    /// keys of the agent, reach a command only if the agent's request sets them.
     #[must_use]
     pub fn pass_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.settings.passed_env.extend(names.into_iter().map(Into::into));
@@ -211,8 +215,8 @@ impl PtyTerminals {
         self
     }
 
-    /// Sets how many bytes of output the terminals of this provider keep together. A terminal that prints when the budget is
-    /// used up keeps its last 32 KiB.
+    /// Sets how many bytes of output the terminals of this provider keep together. A terminal that
+    /// prints when the budget is used up keeps its last 32 KiB.
     #[must_use]
     pub fn total_output(mut self, bytes: usize) -> Self {
         self.kept = Budget::new(bytes);
@@ -233,7 +237,8 @@ impl PtyTerminals {
         self
     }
 
-    /// Calls `f` with the events of all terminals, on their reader threads. A slow `f` blocks the command's output.
+    /// Calls `f` with the events of all terminals, on their reader threads. A slow `f` blocks the
+    /// command's output.
     #[must_use]
     pub fn on_event(mut self, f: impl Fn(TerminalEvent<'_>) + Send + Sync + 'static) -> Self {
         self.on_event = Some(Arc::new(f));
@@ -283,7 +288,8 @@ impl PtyTerminals {
         tokio::task::spawn_blocking(move || lazy.get().cloned()).await.ok().flatten()
     }
 
-    /// Chooses the confinement of a command and records it for the policy. Returns the confinement to add.
+    /// Chooses the confinement of a command and records it for the policy. Returns the confinement
+    /// to add.
     fn confine(
         &self,
         confiner: Option<&Confiner>,
@@ -326,7 +332,8 @@ impl PtyTerminals {
             }
             return Ok(Some(confiner.workspace(roots, network, denied)));
         }
-        // A command that cannot be checked against the rules beforehand is kept from the denied programs while it runs.
+        // A command that cannot be checked against the rules beforehand is kept from the denied
+        // programs while it runs.
         if is_unclear && !denied.is_empty() {
             return Ok(Some(confiner.workspace(roots, Network::Open, denied)));
         }

@@ -34,8 +34,8 @@ impl Budget {
 // TERM-19, TERM-06, TERM-07
 /// The end of a byte stream as text.
 ///
-/// Invalid UTF-8 becomes U+FFFD. Beyond the limit the oldest characters are dropped, never parts of one, so slightly
-/// less than the limit may be left.
+/// Invalid UTF-8 becomes U+FFFD. Beyond the limit the oldest characters are dropped, never parts of
+/// one, so slightly less than the limit may be left.
 #[derive(Debug)]
 pub struct Ring {
     text: VecDeque<u8>,
@@ -153,8 +153,8 @@ impl Drop for Ring {
     }
 }
 
-/// Whether these bytes are the beginning of a character. `utf8_chunks` ends an invalid piece at the first byte that cannot
-/// continue a character, so only the length has to be compared.
+/// Whether these bytes are the beginning of a character. `utf8_chunks` ends an invalid piece at the
+/// first byte that cannot continue a character, so only the length has to be compared.
 fn is_incomplete_char(bytes: &[u8]) -> bool {
     let length = match bytes.first() {
         Some(0xC2..=0xDF) => 2,

@@ -1,5 +1,5 @@
-//! A client keeps its memory with an agent that wants all of it: real processes on both sides, and the client's peak
-//! as the system counted it.
+//! A client keeps its memory with an agent that wants all of it: real processes on both sides, and
+//! the client's peak as the system counted it.
 
 use std::path::PathBuf;
 use std::process::Command;

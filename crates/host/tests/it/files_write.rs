@@ -192,7 +192,8 @@ fn the_longest_name_can_be_written() {
 
 const READ_ONLY: &str = "ATTACHE_HOST_TEST_READ_ONLY";
 
-/// Not a test: writes as a user other than root. It is a test function only because that makes it part of this binary.
+/// Not a test: writes as a user other than root. It is a test function only because that makes it
+/// part of this binary.
 #[test]
 #[ignore = "is started by the test below, as a process of its own"]
 fn helper() {

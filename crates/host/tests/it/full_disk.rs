@@ -10,8 +10,8 @@ use crate::kit::Scratch;
 
 const FILE: &str = "ATTACHE_HOST_TEST_FILE";
 
-/// Not a test: writes a file that is too large for what its process may write. It is a test function only because that
-/// makes it part of this binary.
+/// Not a test: writes a file that is too large for what its process may write. It is a test
+/// function only because that makes it part of this binary.
 #[test]
 #[ignore = "is started by the test below, as a process of its own"]
 fn helper() {

@@ -1,4 +1,5 @@
-//! What an agent does without asking for permission is decided by the policy, or by the user within a time limit.
+//! What an agent does without asking for permission is decided by the policy, or by the user within
+//! a time limit.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

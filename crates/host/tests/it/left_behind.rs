@@ -1,4 +1,5 @@
-//! Nothing of a command is left, whatever it started and however things end. The tests count processes.
+//! Nothing of a command is left, whatever it started and however things end. The tests count
+//! processes.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -13,8 +14,9 @@ use tokio::sync::mpsc;
 
 use crate::kit::{Mark, until};
 
-/// Descendants that do not want to leave: deaf to all that can be ignored, in the background by a double fork, in a session of
-/// their own, one below that, and a job of an interactive shell, in a group of its own.
+/// Descendants that do not want to leave: deaf to all that can be ignored, in the background by a
+/// double fork, in a session of their own, one below that, and a job of an interactive shell, in a
+/// group of its own.
 const FAMILY: &str = "
     (trap '' TERM HUP; echo deaf; exec sleep 999999) &
     (sh -c 'trap \"\" HUP; echo forked; exec sleep 999999' &)
@@ -105,8 +107,8 @@ fn after_the_end_of_the_runtime() {
 const HOW: &str = "ATTACHE_HOST_TEST_END";
 const ARGS: [&str; 5] = ["--exact", "left_behind::helper", "--ignored", "--nocapture", "--test-threads=1"];
 
-/// Not a test: a program that runs a command and ends as its argument says. It is a test function only because that makes it
-/// part of this binary.
+/// Not a test: a program that runs a command and ends as its argument says. It is a test function
+/// only because that makes it part of this binary.
 #[test]
 #[ignore = "is started by the tests below, as a process of its own"]
 fn helper() {

@@ -10,7 +10,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{Notify, mpsc};
 
-/// A server that answers every connection with what it was sent, once the client is silent for good or has sent a line.
+/// A server that answers every connection with what it was sent, once the client is silent for good
+/// or has sent a line.
 async fn echo() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,5 @@
-//! Another process exchanges files, links and directories while we use them. No result contains the secret.
+//! Another process exchanges files, links and directories while we use them. No result contains the
+//! secret.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,8 +16,8 @@ use crate::kit::Scratch;
 const READS: usize = 30_000;
 const WRITES: usize = 400;
 
-/// Runs `disturb` again and again in one thread, `act` many times in this one. `act` says which of two things happened, and
-/// both must have, or there was no race.
+/// Runs `disturb` again and again in one thread, `act` many times in this one. `act` says which of
+/// two things happened, and both must have, or there was no race.
 fn while_disturbed(rounds: usize, mut disturb: impl FnMut() + Send, mut act: impl FnMut(usize) -> bool) {
     /// Also when `act` panics, so that the panic is reported.
     struct Stop<'a>(&'a AtomicBool);

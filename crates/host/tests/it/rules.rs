@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::kit::{Scratch, permission};
 
-/// What a policy of these rules says: `+` approves, `-` denies, `?` asks by rule, a blank when no rule fits.
+/// What a policy of these rules says: `+` approves, `-` denies, `?` asks by rule, a blank when no
+/// rule fits.
 fn says(policy: &Value, tool_call: Value) -> char {
     says_in(Path::new("/p"), policy, tool_call)
 }

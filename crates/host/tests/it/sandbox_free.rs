@@ -1,4 +1,5 @@
-//! Commands that run without a question, in hostile repositories: they see the project, and change and start nothing.
+//! Commands that run without a question, in hostile repositories: they see the project, and change
+//! and start nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

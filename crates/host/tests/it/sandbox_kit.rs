@@ -1,4 +1,5 @@
-//! Confined commands for tests: every backend that works here, a shell in it, and system calls by Perl.
+//! Confined commands for tests: every backend that works here, a shell in it, and system calls by
+//! Perl.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
@@ -42,8 +43,8 @@ pub(crate) fn with_namespaces() -> impl Iterator<Item = Backend> {
     backends().iter().copied().filter(|backend| backend.guarantees().private_processes)
 }
 
-/// Lets children start with the default handlers. A test runner in the background may ignore some signals, and ignoring is inherited;
-/// handling is not.
+/// Lets children start with the default handlers. A test runner in the background may ignore some
+/// signals, and ignoring is inherited; handling is not.
 fn handle_signals() {
     static HANDLED: OnceLock<()> = OnceLock::new();
     HANDLED.get_or_init(|| {
@@ -121,7 +122,8 @@ pub(crate) fn shell(backend: Backend, confinement: &Confinement, directory: &Pat
     Outcome::of(backend, &output)
 }
 
-/// Runs a Perl script in a sandbox. It can make any system call: `try(name, number, arguments…)` prints whether it was refused.
+/// Runs a Perl script in a sandbox. It can make any system call: `try(name, number, arguments…)`
+/// prints whether it was refused.
 pub(crate) fn perl(backend: Backend, confinement: &Confinement, directory: &Path, script: &str) -> Outcome {
     const PRELUDE: &str = r#"
         use strict; use warnings FATAL => 'all'; no warnings 'once'; $| = 1;
@@ -141,7 +143,8 @@ pub(crate) fn perl(backend: Backend, confinement: &Confinement, directory: &Path
     Outcome::of(backend, &output)
 }
 
-/// A directory that is not below a private temporary one, if there is such a place that the user can write to.
+/// A directory that is not below a private temporary one, if there is such a place that the user
+/// can write to.
 pub(crate) struct Outside(PathBuf);
 
 impl Outside {
@@ -149,7 +152,8 @@ impl Outside {
         Outside::visible().or_else(|| Outside::create_in(&std::env::temp_dir())).unwrap()
     }
 
-    /// A directory that a command with a view of everything sees; `None` if the user can write to temporary directories only.
+    /// A directory that a command with a view of everything sees; `None` if the user can write to
+    /// temporary directories only.
     pub(crate) fn visible() -> Option<Outside> {
         let own = std::env::current_exe().unwrap();
         let home = std::env::var_os("HOME").map(PathBuf::from);

@@ -1,4 +1,5 @@
-//! Paths of a sandbox: links, odd names, nested roots, what is protected inside a writable directory, and what is missing.
+//! Paths of a sandbox: links, odd names, nested roots, what is protected inside a writable
+//! directory, and what is missing.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,4 +1,5 @@
-//! How the processes of a sandbox begin and end: signals, terminals, and what is left when something is killed.
+//! How the processes of a sandbox begin and end: signals, terminals, and what is left when
+//! something is killed.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;

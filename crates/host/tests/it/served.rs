@@ -13,7 +13,8 @@ use serde_json::json;
 
 use crate::kit::{Mark, Scratch};
 
-/// An agent that does what the prompt says, with the client's files and terminals, and reports the result.
+/// An agent that does what the prompt says, with the client's files and terminals, and reports the
+/// result.
 struct Obedient {
     mark: String,
 }

@@ -73,7 +73,8 @@ async fn heard(output: &mut mpsc::Receiver<String>, text: &str) {
 
 #[tokio::test]
 async fn output_and_exit_code() {
-    // shows TERM-08, TERM-09, TERM-16, TERM-19: both streams, in order, and line feeds that stay line feeds
+    // shows TERM-08, TERM-09, TERM-16, TERM-19: both streams, in order, and line feeds that stay
+    // line feeds
     let (output, status) = run(script("echo out; echo err >&2; echo out; exit 3")).await;
     assert_eq!(output, "out\nerr\nout\n");
     assert_eq!(status, code(3));

@@ -3,8 +3,8 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-/// How often something is tried again, and the pauses in between. They double, and half of each is random.
-/// The default is never.
+/// How often something is tried again, and the pauses in between. They double, and half of each is
+/// random. The default is never.
 ///
 /// ```
 /// use attache_http::client::Backoff;
@@ -36,8 +36,8 @@ impl Backoff {
     }
 }
 
-/// A number between 0 and 1. The standard library seeds its hash maps at random, which is good enough for
-/// jitter.
+/// A number between 0 and 1. The standard library seeds its hash maps at random, which is good
+/// enough for jitter.
 fn random() -> f64 {
     let number = RandomState::new().build_hasher().finish();
     (number >> 11) as f64 / (1u64 << 53) as f64

@@ -29,8 +29,9 @@ pub enum Version {
 
 /// Sends requests to one server one after the other and keeps the connection in between.
 ///
-/// Channels that were cloned from each other share one connection if it is HTTP/2. With HTTP/1.1 each has
-/// its own, and a response has to be read to its end before the connection can be used again.
+/// Channels that were cloned from each other share one connection if it is HTTP/2. With HTTP/1.1
+/// each has its own, and a response has to be read to its end before the connection can be used
+/// again.
 pub struct Channel {
     client: HttpClient,
     version: Version,
@@ -63,8 +64,8 @@ impl Channel {
         Channel { client: client.clone(), version, http1: None, shared: Arc::new(shared) }
     }
 
-    /// Sends a request and waits for the head of the response. A kept connection that the server has closed
-    /// is replaced, if the request was not sent yet.
+    /// Sends a request and waits for the head of the response. A kept connection that the server
+    /// has closed is replaced, if the request was not sent yet.
     ///
     /// # Errors
     /// As [`HttpClient::send`].
@@ -85,7 +86,8 @@ impl Channel {
         let target = Target::parse(&request.url)?;
         loop {
             let is_new = self.connect_if_needed(&target, request).await?;
-            // The server may close a kept connection at any time, so an unsent request gets a new one.
+            // The server may close a kept connection at any time, so an unsent request gets a new
+            // one.
             let unsent = if let Some(sender) = &mut self.http1 {
                 match sender.try_send_request(request::build(request, &target, Wire::Kept)?).await {
                     Ok(response) => return Ok(response),

@@ -9,7 +9,8 @@ const DAYS_BEFORE: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304
 
 /// Returns the seconds since 1970 of a date in a `retry-after`, `date` or `set-cookie` header.
 ///
-/// The algorithm is that of RFC 6265 §5.1.1 for cookies, which reads the three forms of RFC 9110 §5.6.7 too.
+/// The algorithm is that of RFC 6265 §5.1.1 for cookies, which reads the three forms of RFC 9110
+/// §5.6.7 too.
 pub(super) fn parse(text: &str) -> Option<i64> {
     let (mut time, mut day, mut month, mut year) = (None, None, None, None);
     for token in text.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && c != ':') {
@@ -42,7 +43,8 @@ pub(super) fn parse(text: &str) -> Option<i64> {
     Some(days * 86_400 + time)
 }
 
-/// Returns the pause that a `retry-after` header asks for: seconds, or a date by the clock of the server.
+/// Returns the pause that a `retry-after` header asks for: seconds, or a date by the clock of the
+/// server.
 pub(super) fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Duration> {
     let value = header("retry-after")?.trim();
     if let Ok(seconds) = value.parse() {

@@ -1,13 +1,15 @@
-//! HTTP client for models, MCP servers, downloads, web pages and remote agents, on hyper and rustls.
+//! HTTP client for models, MCP servers, downloads, web pages and remote agents, on hyper and
+//! rustls.
 //!
-//! [`HttpClient::send`] makes a connection for one request, without a task: dropping the [`Response`] closes
-//! its socket at once. A [`Channel`] keeps its connection, or shares one of HTTP/2. Redirects are not
-//! followed and nothing is decompressed.
+//! [`HttpClient::send`] makes a connection for one request, without a task: dropping the
+//! [`Response`] closes its socket at once. A [`Channel`] keeps its connection, or shares one of
+//! HTTP/2. Redirects are not followed and nothing is decompressed.
 //!
 //! `https` trusts Mozilla's authorities and those in the file `SSL_CERT_FILE`. Proxies come from
 //! `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`; loopback addresses never use one.
 //!
-//! Reading order: this file, `request.rs`, `response.rs`, `connect.rs`, `channel.rs`, `upgrade.rs`, `raw.rs`, `sse.rs`, `remote/`.
+//! Reading order: this file, `request.rs`, `response.rs`, `connect.rs`, `channel.rs`, `upgrade.rs`,
+//! `raw.rs`, `sse.rs`, `remote/`.
 
 mod backoff;
 mod channel;

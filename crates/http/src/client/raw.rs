@@ -29,7 +29,8 @@ pub struct RawStream {
 }
 
 impl HttpClient {
-    /// Opens a connection and sends nothing on it. `alpn` are the protocols to offer in the TLS handshake.
+    /// Opens a connection and sends nothing on it. `alpn` are the protocols to offer in the TLS
+    /// handshake.
     ///
     /// # Errors
     /// The URL is invalid, or the server cannot be reached.

@@ -115,8 +115,8 @@ impl Body {
     /// Returns the whole body.
     ///
     /// # Errors
-    /// Those of [`Body::chunk`], and [`ErrorKind::TooLong`](super::ErrorKind::TooLong) if it is longer than
-    /// `limit`.
+    /// Those of [`Body::chunk`], and [`ErrorKind::TooLong`](super::ErrorKind::TooLong) if it is
+    /// longer than `limit`.
     pub async fn bytes(&mut self, limit: usize) -> Result<Vec<u8>, HttpError> {
         let mut all = Vec::new();
         while let Some(chunk) = self.chunk().await? {

@@ -125,7 +125,8 @@ pub struct SseEvent {
     pub retry: Option<u64>,
 }
 
-/// Splits bytes that arrive in chunks into server-sent events. The events do not depend on the chunks.
+/// Splits bytes that arrive in chunks into server-sent events. The events do not depend on the
+/// chunks.
 ///
 /// ```
 /// use attache_http::client::sse::Sse;
@@ -136,7 +137,8 @@ pub struct SseEvent {
 /// sse.push(b"ta: two\r\n\r\n");
 /// assert_eq!(sse.next_event().unwrap().unwrap().data, "one\ntwo");
 /// ```
-// HTTP-32: comments, `event:` and `id:` fields and several `data:` lines are understood. HTTP-45: in any chunks.
+// HTTP-32: comments, `event:` and `id:` fields and several `data:` lines are understood. HTTP-45:
+// in any chunks.
 pub struct Sse {
     lines: Lines,
     event: SseEvent,
@@ -234,8 +236,8 @@ impl Sse {
         }
     }
 
-    /// Returns an event without its empty line at the end of the stream. Strictly it is none, but servers
-    /// forget the line.
+    /// Returns an event without its empty line at the end of the stream. Strictly it is none, but
+    /// servers forget the line.
     ///
     /// # Errors
     /// The event is over the limit.

@@ -89,8 +89,8 @@ impl Identity {
     }
 }
 
-/// A list of tokens, of which only hashes are kept. In a file it has a line for each: its name, a space, the SHA-256 hash in hex, and
-/// attributes of the form `KEY=VALUE`.
+/// A list of tokens, of which only hashes are kept. In a file it has a line for each: its name, a
+/// space, the SHA-256 hash in hex, and attributes of the form `KEY=VALUE`.
 ///
 /// ```
 /// use attache_http::server::{Authenticate, Tokens};
@@ -212,7 +212,8 @@ pub(super) const SUBPROTOCOL: &str = "acp.v1";
 const TOKEN_COOKIE: &str = "acp_token";
 
 /// All tokens of a request: bearer header, WebSocket subprotocol, cookie.
-// Browsers cannot set headers of a WebSocket, so their clients put the token into the list of subprotocols.
+// Browsers cannot set headers of a WebSocket, so their clients put the token into the list of
+// subprotocols.
 fn tokens(headers: &HeaderMap) -> impl Iterator<Item = String> {
     let bearer = text(headers, &AUTHORIZATION).filter_map(|value| {
         let (scheme, token) = value.split_once(' ')?;
@@ -282,13 +283,14 @@ pub(super) fn check(
 /// Whether a page comes from the server that `host` names.
 fn is_own_origin(origin: &str, host: &str, has_tls: bool) -> bool {
     let Some((scheme, name)) = origin.split_once("://") else { return false };
-    // A page without TLS may be from anyone in between. A server without TLS may have a proxy in front that has it.
+    // A page without TLS may be from anyone in between. A server without TLS may have a proxy in
+    // front that has it.
     let is_scheme = scheme.eq_ignore_ascii_case("https") || !has_tls && scheme.eq_ignore_ascii_case("http");
     is_scheme && name.eq_ignore_ascii_case(host)
 }
 
-/// Whether a `Host` header names this server. A page of another site can make a name of its own point to a loopback address, so
-/// there only known names are accepted.
+/// Whether a `Host` header names this server. A page of another site can make a name of its own
+/// point to a loopback address, so there only known names are accepted.
 fn is_own_host(host: Option<&str>, bound: IpAddr, known: &[String]) -> bool {
     let Some(host) = host else {
         // Only HTTP/1.0 has none, which no browser speaks.

@@ -32,7 +32,8 @@ pub(super) async fn read<B: RequestBody>(
     if hint.lower() > limits.message as u64 {
         return Err(too_large());
     }
-    // Bodies that wait for each other while they are received would never end, so there is no waiting here.
+    // Bodies that wait for each other while they are received would never end, so there is no
+    // waiting here.
     let expected = hint.lower() as usize;
     received.try_add(expected, limits).map_err(too_many_bytes)?;
     let reading = async {
@@ -86,7 +87,8 @@ impl<'a> Message<'a> {
                 session: params.and_then(|params| session_id(params.get())),
             },
             Frame::Response { .. } => Message { id: None, method: None, session: None },
-            // CANCEL-14: a keep-alive such as `{"method":"$/ping"}` is accepted like any notification.
+            // CANCEL-14: a keep-alive such as `{"method":"$/ping"}` is accepted like any
+            // notification.
             Frame::Malformed(Malformed { fault: Fault::NotMessage, answer: None, .. }) => {
                 Message { id: None, method: None, session: None }
             }

@@ -1,4 +1,5 @@
-//! A client over Streamable HTTP: its requests are the input of a link, the output of the link goes to its streams.
+//! A client over Streamable HTTP: its requests are the input of a link, the output of the link goes
+//! to its streams.
 
 use super::access::Identity;
 use super::options::Limits;
@@ -41,7 +42,8 @@ struct State {
     input: BytesMut,
     /// Counts the input, and what the link has of it.
     received: HeldBytes,
-    /// Bytes that the link was given and has not taken, and those of them that are not a whole message.
+    /// Bytes that the link was given and has not taken, and those of them that are not a whole
+    /// message.
     delivered: usize,
     partial: usize,
     reader: Option<Waker>,
@@ -56,7 +58,8 @@ struct State {
 }
 
 impl State {
-    /// Counts no longer what the link has taken: all whole messages that it was given, since it reads on.
+    /// Counts no longer what the link has taken: all whole messages that it was given, since it
+    /// reads on.
     fn release_taken(&mut self) {
         let taken = self.delivered - self.partial;
         self.received.subtract(taken);
@@ -124,7 +127,8 @@ impl Connection {
     /// The link of this connection, to be called once.
     pub(super) fn link(self: &Arc<Self>) -> Link {
         let (reader, writer) = (Input(Arc::clone(self)), Output(Arc::clone(self)));
-        // Such a link keeps no read buffer while it is idle; 64 KiB for each client would be most of its memory.
+        // Such a link keeps no read buffer while it is idle; 64 KiB for each client would be most
+        // of its memory.
         Link::from_keep_alive(reader, writer)
     }
 
@@ -159,7 +163,8 @@ impl Connection {
                         state.streams.name(session).map_err(|TooManySessions| NotTaken::TooManySessions)?;
                     }
                     if let Some(((id, route), slot)) = route.take().zip(slot) {
-                        // A second request with an open id is refused by the agent; the first keeps its route.
+                        // A second request with an open id is refused by the agent; the first keeps
+                        // its route.
                         state.routes.entry(id).or_insert((route, slot));
                     }
                     let start = state.input.len();
@@ -208,7 +213,8 @@ impl Connection {
         taken
     }
 
-    /// Whether the connection is over, or nothing has moved for long: no request, and no stream that is read or could be.
+    /// Whether the connection is over, or nothing has moved for long: no request, and no stream
+    /// that is read or could be.
     pub(super) fn is_idle(&self, now: Instant) -> bool {
         let mut state = self.lock();
         let taken = state.streams.taken();
@@ -276,7 +282,8 @@ impl Connection {
         }
     }
 
-    /// Gives the client some time to open the stream of a session, then uses the connection's stream.
+    /// Gives the client some time to open the stream of a session, then uses the connection's
+    /// stream.
     fn fall_back_later(&self, session: Arc<str>) {
         let (connection, patience) = (self.this.clone(), self.limits.patience);
         tokio::spawn(async move {

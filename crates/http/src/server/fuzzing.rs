@@ -24,7 +24,8 @@ impl Router {
         (Router { shared: Arc::new(Shared::new(options, remote, sender)), remote }, accepted)
     }
 
-    /// Returns status and headers of the response; `None` for parts of which no request can be made.
+    /// Returns status and headers of the response; `None` for parts of which no request can be
+    /// made.
     pub async fn respond(
         &self,
         method: &[u8],

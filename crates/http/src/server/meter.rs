@@ -1,7 +1,7 @@
 //! Sessions and open requests of a client over WebSocket.
 //!
-//! Over Streamable HTTP a request that is one too many is refused by its own response. A WebSocket has no such place, so it is
-//! closed with a status that says why.
+//! Over Streamable HTTP a request that is one too many is refused by its own response. A WebSocket
+//! has no such place, so it is closed with a status that says why.
 
 use super::options::Limits;
 use super::registry::status;

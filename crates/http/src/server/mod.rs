@@ -1,11 +1,13 @@
 //! A server for clients over WebSocket and Streamable HTTP, on one endpoint.
 //!
-//! [`Server::bind`] listens; [`Server::accept`] returns each client as a [`Link`]. It works with HTTP/1.1 and HTTP/2, with or
-//! without TLS. Requests are checked in this order: path, `Host`, `Origin`, token, connection id, session id.
+//! [`Server::bind`] listens; [`Server::accept`] returns each client as a [`Link`]. It works with
+//! HTTP/1.1 and HTTP/2, with or without TLS. Requests are checked in this order: path, `Host`,
+//! `Origin`, token, connection id, session id.
 //!
-//! Reading order: `listen.rs` (sockets), `router.rs` (requests become responses), `body.rs`, `connection.rs` (a client over Streamable HTTP),
-//! `streams.rs` (which stream a message takes), `sse.rs` (bodies), `access.rs` (tokens, origins, hosts), `registry.rs`, `usage.rs`
-//! and `meter.rs` (limits).
+//! Reading order: `listen.rs` (sockets), `router.rs` (requests become responses), `body.rs`,
+//! `connection.rs` (a client over Streamable HTTP), `streams.rs` (which stream a message takes),
+//! `sse.rs` (bodies), `access.rs` (tokens, origins, hosts), `registry.rs`, `usage.rs` and
+//! `meter.rs` (limits).
 
 mod access;
 mod body;
@@ -45,7 +47,8 @@ use tokio::net::ToSocketAddrs;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// A listening server. Dropping it ends its sockets; links that were accepted over WebSocket live on.
+/// A listening server. Dropping it ends its sockets; links that were accepted over WebSocket live
+/// on.
 ///
 /// ```
 /// use attache_http::server::{Options, Server};
@@ -75,8 +78,8 @@ pub struct Server {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Accepted {
-    /// Its connection. Over WebSocket, its sessions and requests are counted while it is opened or bridged, not after
-    /// [`Link::split`].
+    /// Its connection. Over WebSocket, its sessions and requests are counted while it is opened or
+    /// bridged, not after [`Link::split`].
     pub link: Link,
     /// The part of the path after that of the endpoint: `NAME` for `/acp/NAME`.
     pub name: Option<String>,
@@ -99,10 +102,12 @@ impl Server {
         Server::listen(tokio::net::TcpListener::bind(address).await?, options)
     }
 
-    /// Listens on a socket that exists already, such as one of a service manager. Must be called within a tokio runtime.
+    /// Listens on a socket that exists already, such as one of a service manager. Must be called
+    /// within a tokio runtime.
     ///
     /// # Errors
-    /// The socket cannot be used, or its address is not a loopback address and the options have no token.
+    /// The socket cannot be used, or its address is not a loopback address and the options have no
+    /// token.
     pub fn from_listener(listener: std::net::TcpListener, options: Options) -> io::Result<Server> {
         listener.set_nonblocking(true)?;
         Server::listen(tokio::net::TcpListener::from_std(listener)?, options)
@@ -141,7 +146,8 @@ impl Server {
         self.shared.drain();
     }
 
-    /// Refuses new clients and ends those there are: WebSockets with status 1012, streams of events after their last message.
+    /// Refuses new clients and ends those there are: WebSockets with status 1012, streams of events
+    /// after their last message.
     pub fn shut_down(&self) {
         self.drain();
         self.shared.connections.close_sockets(registry::status::RESTART, "the server restarts");

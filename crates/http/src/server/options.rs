@@ -37,9 +37,11 @@ pub struct Options {
     pub same_user: bool,
     /// Another address than loopback is allowed without TLS, because a proxy in front has it.
     pub behind_proxy: bool,
-    /// Origins of web pages that may connect, such as `https://example.com`. Pages of this server may always.
+    /// Origins of web pages that may connect, such as `https://example.com`. Pages of this server
+    /// may always.
     pub origins: Vec<String>,
-    /// Names of this server in `Host` headers. On a loopback address its own names are always accepted, and all others refused.
+    /// Names of this server in `Host` headers. On a loopback address its own names are always
+    /// accepted, and all others refused.
     pub hosts: Vec<String>,
     /// Limits.
     pub limits: Limits,
@@ -125,16 +127,20 @@ pub struct Limits {
     pub connections_per_identity: usize,
     /// The longest message in bytes; longer POST bodies get 413, longer WebSocket messages 1009.
     pub message: usize,
-    /// Bytes of messages of all clients that are being received or wait for their agents, except 64 KiB for each WebSocket. One more
-    /// is refused with 503, and a WebSocket is closed with 1013. A message of the largest size always has room where there is no other.
+    /// Bytes of messages of all clients that are being received or wait for their agents, except 64
+    /// KiB for each WebSocket. One more is refused with 503, and a WebSocket is closed with 1013. A
+    /// message of the largest size always has room where there is no other.
     pub received: usize,
-    /// Those of all clients of one token. One more is refused with 429, and a WebSocket is closed with 1013.
+    /// Those of all clients of one token. One more is refused with 429, and a WebSocket is closed
+    /// with 1013.
     pub received_per_identity: usize,
     /// Bytes that are kept for a client that does not read; then the agent waits.
     pub held: usize,
-    /// Bytes that are kept for all clients that do not read; then the agents of those with more than 64 KiB wait.
+    /// Bytes that are kept for all clients that do not read; then the agents of those with more
+    /// than 64 KiB wait.
     pub held_total: usize,
-    /// Bytes that are kept for all clients of one token that do not read; then the agents of those with more than 64 KiB wait.
+    /// Bytes that are kept for all clients of one token that do not read; then the agents of those
+    /// with more than 64 KiB wait.
     pub held_per_identity: usize,
     /// Sessions of a client over Streamable HTTP; more get 429.
     pub sessions: usize,
@@ -144,14 +150,15 @@ pub struct Limits {
     pub open_requests: usize,
     /// Open requests of all clients of one token over Streamable HTTP; more get 429.
     pub open_requests_per_identity: usize,
-    /// Sessions of a client over WebSocket that it has not closed. One more closes the WebSocket with 1008, so there may be more of
-    /// them than over HTTP, where a single request is refused.
+    /// Sessions of a client over WebSocket that it has not closed. One more closes the WebSocket
+    /// with 1008, so there may be more of them than over HTTP, where a single request is refused.
     pub socket_sessions: usize,
     /// Sessions of all clients of one token over WebSocket; one more closes a WebSocket with 1008.
     pub socket_sessions_per_identity: usize,
     /// Open requests of a client over WebSocket; one more closes it with 1013.
     pub socket_requests: usize,
-    /// Open requests of all clients of one token over WebSocket; one more closes a WebSocket with 1013.
+    /// Open requests of all clients of one token over WebSocket; one more closes a WebSocket
+    /// with 1013.
     pub socket_requests_per_identity: usize,
     /// How long a client may take to send the head of a request, and for the TLS handshake.
     pub head: Duration,

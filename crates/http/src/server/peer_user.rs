@@ -1,6 +1,7 @@
 //! The user of a process at the other end of a loopback socket.
 //!
-//! Loopback addresses belong to all users of a machine. On Linux the kernel lists the sockets with their users, also those of clients.
+//! Loopback addresses belong to all users of a machine. On Linux the kernel lists the sockets with
+//! their users, also those of clients.
 
 use std::net::SocketAddr;
 use tokio::net::TcpStream;

@@ -147,7 +147,8 @@ impl Registry {
         self.lock().connections.remove(id)
     }
 
-    /// Finds a connection of the same owner and endpoint. One of another owner is as unknown as one that never was.
+    /// Finds a connection of the same owner and endpoint. One of another owner is as unknown as one
+    /// that never was.
     pub(super) fn get(
         &self,
         id: &str,
@@ -163,7 +164,8 @@ impl Registry {
     pub(super) fn remove_idle(&self, now: Instant) {
         let all: Vec<Arc<Connection>> = self.lock().connections.values().cloned().collect();
         for connection in all {
-            // An agent that has ended dropped its link, and what its last streams delivered counts as activity.
+            // An agent that has ended dropped its link, and what its last streams delivered counts
+            // as activity.
             if connection.is_idle(now) {
                 tracing::debug!("an idle client over HTTP is removed");
                 connection.end(true);

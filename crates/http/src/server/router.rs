@@ -62,7 +62,8 @@ async fn routed<B: RequestBody>(shared: &Arc<Shared>, remote: SocketAddr, reques
     let path = request.uri().path();
     let authority = request.uri().authority().map(|authority| authority.as_str());
     if let Some(status) = status_page(shared, remote, request.method(), path) {
-        // A page of another site must not read it, also not under a name of its own. There is no token to check.
+        // A page of another site must not read it, also not under a name of its own. There is no
+        // token to check.
         let checked = access::check(request.headers(), authority, remote.ip(), &shared.options);
         return match checked {
             Err(Refusal::Host | Refusal::Origin) => Err(forbidden(checked)),

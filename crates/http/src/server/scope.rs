@@ -1,7 +1,8 @@
 //! The scope of a message: the connection or one of its sessions.
 //!
-//! It is read from the beginning of the encoded line, which costs the same for every size of message. So a frame needs no second
-//! form inside, messages of other programs are routed like our own, and other transports pay nothing.
+//! It is read from the beginning of the encoded line, which costs the same for every size of
+//! message. So a frame needs no second form inside, messages of other programs are routed like our
+//! own, and other transports pay nothing.
 
 use crate::message::{DEPTH, session_id};
 use attache_conn::rpc::{Frame, Id, Scan};
@@ -10,7 +11,8 @@ use std::borrow::Cow;
 /// Scope of an outgoing message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Scope<'a> {
-    /// The response to a request, which has the scope of the request; with the session that its result names.
+    /// The response to a request, which has the scope of the request; with the session that its
+    /// result names.
     Response(Id, Option<Cow<'a, str>>),
     /// A request or notification of one session.
     Session(Cow<'a, str>),

@@ -1,4 +1,5 @@
-//! The streams of a client over Streamable HTTP, and which of them a message takes. Pure state: no I/O, no clock.
+//! The streams of a client over Streamable HTTP, and which of them a message takes. Pure state: no
+//! I/O, no clock.
 
 use super::options::Limits;
 use super::usage::{Counter, HeldBytes, Slot, Usage};
@@ -29,7 +30,8 @@ pub(super) struct Streams {
     held: HeldBytes,
     /// Sessions with shared bytes, each once.
     shared: VecDeque<Arc<str>>,
-    /// A session with an event at the front of the connection's buffer, and how many bytes of it are left there.
+    /// A session with an event at the front of the connection's buffer, and how many bytes of it
+    /// are left there.
     begun: Option<(Arc<str>, usize)>,
     /// Bytes that readers have taken.
     taken: u64,
@@ -53,7 +55,8 @@ struct Stream {
     waker: Option<Waker>,
     route: Route,
     /// Bytes of whole events at the front that the connection's reader may take too.
-    // They stay here until they are taken: a connection without a reader must not keep them from the session's reader.
+    // They stay here until they are taken: a connection without a reader must not keep them from
+    // the session's reader.
     shared: usize,
     /// A message or a request named the session.
     named: bool,
@@ -140,10 +143,12 @@ impl Streams {
         self.connection.wake();
     }
 
-    /// Adds a message of a session. Returns whether it waits for a reader, so that [`fall_back`](Self::fall_back) is due.
+    /// Adds a message of a session. Returns whether it waits for a reader, so that
+    /// [`fall_back`](Self::fall_back) is due.
     // HTTP-12, HTTP-31: messages of a session wait for the reader of its stream.
     pub(super) fn add_to_session(&mut self, session: &str, line: &[u8]) -> bool {
-        // An agent with more sessions than a client may have is served, without streams of their own.
+        // An agent with more sessions than a client may have is served, without streams of their
+        // own.
         if self.name(session).is_err() {
             self.add(line);
             return false;
@@ -162,8 +167,8 @@ impl Streams {
         was_empty && route == Route::Own
     }
 
-    /// Adds the response to a request that opened or closed a session: behind the messages of the session if there are some or they
-    /// have a reader, else on the connection's stream.
+    /// Adds the response to a request that opened or closed a session: behind the messages of the
+    /// session if there are some or they have a reader, else on the connection's stream.
     // HTTP-13: so history arrives before the response of `session/load`.
     pub(super) fn add_response(&mut self, session: &str, line: &[u8]) -> bool {
         match self.sessions.get(session) {
@@ -177,8 +182,8 @@ impl Streams {
         }
     }
 
-    /// Uses the connection's stream for a session whose messages have waited: first for one message, then for all. Returns whether
-    /// the rest still waits.
+    /// Uses the connection's stream for a session whose messages have waited: first for one
+    /// message, then for all. Returns whether the rest still waits.
     pub(super) fn fall_back(&mut self, session: &str) -> bool {
         let Some(stream) = self.sessions.get_mut(session) else { return false };
         if stream.reader.is_some() || stream.buffer.is_empty() {
@@ -229,7 +234,8 @@ impl Streams {
         }
     }
 
-    /// Lets a session be read again whose event the connection's reader has taken, or will never take.
+    /// Lets a session be read again whose event the connection's reader has taken, or will never
+    /// take.
     fn end_begun(&mut self) {
         if let Some((session, _)) = self.begun.take()
             && let Some(stream) = self.sessions.get_mut(&session)
@@ -238,7 +244,8 @@ impl Streams {
         }
     }
 
-    /// Begins to read a stream. A reader that is there already ends: it may be the dead socket of the same client.
+    /// Begins to read a stream. A reader that is there already ends: it may be the dead socket of
+    /// the same client.
     // HTTP-10, HTTP-21
     pub(super) fn attach(&mut self, session: Option<&str>) -> Result<(Session, ReaderId), TooManySessions> {
         self.readers += 1;
@@ -343,8 +350,8 @@ impl Streams {
         }
     }
 
-    /// Makes the stream of another session. If there are too many, it forgets one without reader and messages: that session may be
-    /// closed long since, and is made again if it is not.
+    /// Makes the stream of another session. If there are too many, it forgets one without reader
+    /// and messages: that session may be closed long since, and is made again if it is not.
     fn new_session(&mut self) -> Result<Stream, TooManySessions> {
         let slot = |streams: &Self| streams.token_sessions.take(streams.max_token_sessions);
         if self.sessions.len() < self.max_sessions

@@ -43,7 +43,8 @@ impl Tls {
         Tls::new(chain, secret)
     }
 
-    /// Makes a certificate for names and addresses of this machine, signed by itself. Clients must be given the certificate.
+    /// Makes a certificate for names and addresses of this machine, signed by itself. Clients must
+    /// be given the certificate.
     ///
     /// # Errors
     /// A name is invalid.

@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The tokens of a file. A line that is added counts at once; a line that is removed also ends the connections of its token.
+/// The tokens of a file. A line that is added counts at once; a line that is removed also ends the
+/// connections of its token.
 ///
 /// ```
 /// use attache_http::server::{Authenticate, TokenFile, Tokens};
@@ -51,7 +52,8 @@ impl TokenFile {
             let read = std::fs::read_to_string(&self.path).and_then(|text| Tokens::parse(&text));
             match read {
                 Ok(tokens) => *current = (now, tokens),
-                // Without a file there is no access; one that is half written is read at the next change.
+                // Without a file there is no access; one that is half written is read at the next
+                // change.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => *current = (now, Tokens::default()),
                 Err(error) => {
                     tracing::warn!(%error, path = %self.path.display(), "the token file cannot be read; the tokens stay");

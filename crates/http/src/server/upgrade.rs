@@ -76,7 +76,8 @@ pub(super) fn accept<B>(
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     response::insert(headers, SEC_WEBSOCKET_ACCEPT, &key);
-    // WS-13: a client that offered subprotocols fails if none is named; one that offered none fails if one is.
+    // WS-13: a client that offered subprotocols fails if none is named; one that offered none fails
+    // if one is.
     if has_subprotocol {
         headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
     }

@@ -204,7 +204,8 @@ pub fn apply_mask(bytes: &mut [u8], mask: [u8; 4], offset: usize) {
     }
 }
 
-/// The status with which a peer closed its WebSocket. An error of the link holds it unless it is a normal end.
+/// The status with which a peer closed its WebSocket. An error of the link holds it unless it is a
+/// normal end.
 ///
 /// ```
 /// use attache_http::ws::Close;
@@ -236,8 +237,8 @@ impl Close {
         }
     }
 
-    /// Whether the peer is done, rather than unable or unwilling to continue. A client goes away when its page is closed, a
-    /// server when it is stopped.
+    /// Whether the peer is done, rather than unable or unwilling to continue. A client goes away
+    /// when its page is closed, a server when it is stopped.
     pub(super) fn is_normal(&self, role: Role) -> bool {
         matches!(self.code, 1000 | 1005) || self.code == 1001 && role == Role::Server
     }

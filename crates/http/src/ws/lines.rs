@@ -1,8 +1,9 @@
 //! Line feeds within a text message.
 //!
-//! JSON may contain line feeds as whitespace, and some peers put several messages into one frame, separated by line feeds. Both are
-//! distinguished by their neighbours: between `}` and `{` a line feed separates two messages, because one JSON value never has these side by
-//! side; everywhere else it is whitespace.
+//! JSON may contain line feeds as whitespace, and some peers put several messages into one frame,
+//! separated by line feeds. Both are distinguished by their neighbours: between `}` and `{` a line
+//! feed separates two messages, because one JSON value never has these side by side; everywhere
+//! else it is whitespace.
 
 /// State within one message.
 #[derive(Debug, Default)]
@@ -14,7 +15,8 @@ pub(super) struct LineFeeds {
 }
 
 impl LineFeeds {
-    /// Rewrites the line feeds of the next piece of a message in place. Returns whether a separator belongs before the piece.
+    /// Rewrites the line feeds of the next piece of a message in place. Returns whether a separator
+    /// belongs before the piece.
     pub(super) fn piece(&mut self, bytes: &mut [u8]) -> bool {
         let first = if self.open { Some(0) } else { memchr::memchr(b'\n', bytes) };
         let plain = bytes.get(..first.unwrap_or(bytes.len())).unwrap_or_default();

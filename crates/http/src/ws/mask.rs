@@ -16,7 +16,8 @@ impl MaskKeys {
         }
         if self.keys.is_empty() {
             let mut bytes = [0; 256];
-            // Without random numbers TLS would have failed as well; the mask protects proxies, not the connection.
+            // Without random numbers TLS would have failed as well; the mask protects proxies, not
+            // the connection.
             let _ = SystemRandom::new().fill(&mut bytes);
             self.keys.extend_from_slice(bytes.as_chunks::<4>().0);
         }

@@ -61,8 +61,10 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// A ping every 15 seconds, 30 seconds of silence, frames of 1 MiB, messages of any length, which the link limits.
-    // Proxies and tunnels close idle connections after 60 s; the Rust SDK takes frames of up to 16 MiB.
+    /// A ping every 15 seconds, 30 seconds of silence, frames of 1 MiB, messages of any length,
+    /// which the link limits.
+    // Proxies and tunnels close idle connections after 60 s; the Rust SDK takes frames of up to 16
+    // MiB.
     fn default() -> Self {
         Settings {
             ping: Duration::from_secs(15),
@@ -73,8 +75,8 @@ impl Default for Settings {
     }
 }
 
-/// Returns the link of a socket after the opening handshake. `received` are bytes that were read with the handshake and belong to the
-/// first frames. Must be called within a tokio runtime.
+/// Returns the link of a socket after the opening handshake. `received` are bytes that were read
+/// with the handshake and belong to the first frames. Must be called within a tokio runtime.
 // WS-04: a line is one text message.
 pub fn link<S>(socket: S, role: Role, settings: Settings, received: Vec<u8>) -> Link
 where
@@ -94,7 +96,8 @@ where
     (join(Socket::new(socket, role, settings, received, Some(closer.clone()))), closer)
 }
 
-/// Returns the link of an accepted socket whose received bytes are counted, and a handle that closes it.
+/// Returns the link of an accepted socket whose received bytes are counted, and a handle that
+/// closes it.
 pub(crate) fn link_with_budget<S>(
     socket: S,
     settings: Settings,
@@ -153,7 +156,8 @@ struct Socket<S> {
     received: ReceivedBytes,
     /// Text of the current message that the link has.
     partial: usize,
-    /// Text that the link has: that of the current message, and messages before it that it has not taken.
+    /// Text that the link has: that of the current message, and messages before it that it has not
+    /// taken.
     delivered: usize,
 
     /// Whole frames; those before `written` are sent.
@@ -272,7 +276,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Counts the bytes of this socket, `delivered` of them in the link. Returns whether that is within the budget.
+    /// Counts the bytes of this socket, `delivered` of them in the link. Returns whether that is
+    /// within the budget.
     fn count(&mut self, delivered: usize) -> bool {
         self.received.set(delivered + self.input.len() - self.start)
     }
@@ -531,7 +536,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 break;
             }
         }
-        // Only a peer that we wait for can be silent: what it sent may lie unread behind a full window or a violation.
+        // Only a peer that we wait for can be silent: what it sent may lie unread behind a full
+        // window or a violation.
         self.heard |= !waits;
         self.poll_timer(cx)?;
         self.send_now(cx);

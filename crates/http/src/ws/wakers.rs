@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 
-/// The tasks that wait until the socket can be written. A socket remembers one of them, but both halves write: the writer its frames, the
-/// reader its pongs. Both are woken.
+/// The tasks that wait until the socket can be written. A socket remembers one of them, but both
+/// halves write: the writer its frames, the reader its pongs. Both are woken.
 #[derive(Debug, Default)]
 pub(super) struct Writers {
     wakers: Mutex<[Option<Waker>; 2]>,

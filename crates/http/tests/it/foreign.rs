@@ -33,8 +33,8 @@ pub(crate) struct Habits {
     pub(crate) load_on_session: bool,
     /// Whether every message and answer of a session needs `Acp-Session-Id`.
     pub(crate) needs_header: bool,
-    /// Whether a session is known to the connection that created it and to no other, and events have no ids, as in the
-    /// Python SDK.
+    /// Whether a session is known to the connection that created it and to no other, and events
+    /// have no ids, as in the Python SDK.
     pub(crate) forgets_sessions: bool,
     /// Whether the stream of the connection ends at once.
     pub(crate) ends_stream: bool,
@@ -132,7 +132,8 @@ impl Foreign {
         }
     }
 
-    /// Responds to the next request with this JSON-RPC or HTTP method, or the next `upgrade`, with a status.
+    /// Responds to the next request with this JSON-RPC or HTTP method, or the next `upgrade`, with
+    /// a status.
     pub(crate) fn refuse(&self, method: &str, status: u16, headers: &[(&'static str, &str)]) {
         let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         self.state.lock().refusals.push(Refusal { method: method.to_owned(), status, headers });

@@ -29,7 +29,8 @@ pub(crate) async fn serve(options: Options) -> SocketAddr {
     address
 }
 
-/// Starts a server whose clients get a connection each, which answers `initialize` and refuses every other request.
+/// Starts a server whose clients get a connection each, which answers `initialize` and refuses
+/// every other request.
 pub(crate) async fn serve_connections(options: Options) -> SocketAddr {
     struct Refuse;
 
@@ -57,7 +58,8 @@ pub(crate) async fn serve_connections(options: Options) -> SocketAddr {
     address
 }
 
-/// Notifications that some clients send to keep their connection alive, or that a later protocol may have.
+/// Notifications that some clients send to keep their connection alive, or that a later protocol
+/// may have.
 pub(crate) fn keep_alives() -> [Value; 3] {
     [
         json!({"method": "$/ping"}),
@@ -66,7 +68,8 @@ pub(crate) fn keep_alives() -> [Value; 3] {
     ]
 }
 
-/// An agent: `session/prompt` asks for a permission and sends `count` updates, `session/load` replays three.
+/// An agent: `session/prompt` asks for a permission and sends `count` updates, `session/load`
+/// replays three.
 async fn agent(mut link: Link) {
     let mut tap = link.take_tap();
     let mut count = |flow, line: &[u8]| tap.iter_mut().for_each(|tap| tap(flow, line));

@@ -218,8 +218,8 @@ async fn sessions_continue_after_a_cut_between_turns() {
 
 #[tokio::test]
 async fn a_turn_that_is_cut_fails_and_the_session_continues() {
-    // shows HTTP-41, WS-19
-    // The streams of HTTP have no position here: an answer that was under way would be waited for in vain.
+    // shows HTTP-41, WS-19 The streams of HTTP have no position here: an answer that was under way
+    // would be waited for in vain.
     for transport in [Transport::WebSocket, Transport::StreamableHttp] {
         let agents = Agents::start(json!({"loadSession": true})).await;
         let proxy = Proxy::start(agents.address).await;
@@ -297,13 +297,14 @@ async fn a_server_that_stays_away_ends_the_link_with_the_reason() {
     assert!(error.starts_with("the connection was cut, and cannot be made again: "), "{error}");
 }
 
-/// A server with the faults of the Python SDK's: it gives messages to readers that are gone, and knows a session on its first
-/// connection only.
+/// A server with the faults of the Python SDK's: it gives messages to readers that are gone, and
+/// knows a session on its first connection only.
 async fn forgetful_server() -> Foreign {
     Foreign::start(Habits { unknown_session: 404, forgets_sessions: true, ..Habits::default() }).await
 }
 
-/// After a cut there is a new connection, on which the history arrives, and prompts have an error instead of no answer.
+/// After a cut there is a new connection, on which the history arrives, and prompts have an error
+/// instead of no answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_the_server_forgets_has_a_clear_error() {
     let server = forgetful_server().await;

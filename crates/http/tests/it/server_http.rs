@@ -92,7 +92,8 @@ async fn a_session_is_served_while_the_connection_has_no_stream() {
     assert_eq!(connection.event().await.unwrap()["result"]["sessionId"], "s1");
     drop(connection);
     client.accept(request(2, "session/load", json!({"sessionId": "s1"}))).await;
-    // The answers to these wait for the stream of the connection, and the history may fall back to it.
+    // The answers to these wait for the stream of the connection, and the history may fall back to
+    // it.
     for id in 3..50 {
         client.accept(request(id, "session/new", json!({}))).await;
     }

@@ -167,7 +167,8 @@ async fn a_peer_is_not_silent_while_what_it_sent_is_unread() {
         let (near, far) = tokio::io::duplex(64 << 10);
         let mut reader = ws::link(near, Role::Client, settings(), Vec::new()).split().0;
         let (_pings, mut peer) = tokio::io::split(far);
-        // More than the link reads ahead, so that the rest waits in the socket; or an end behind unread messages.
+        // More than the link reads ahead, so that the rest waits in the socket; or an end behind
+        // unread messages.
         let messages = if closes { 2 } else { MESSAGES };
         let sending = tokio::spawn({
             let text = text.clone();

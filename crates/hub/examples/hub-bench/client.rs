@@ -1,4 +1,5 @@
-//! Clients that read bytes: over the Unix socket, or over a WebSocket whose frames are not looked into.
+//! Clients that read bytes: over the Unix socket, or over a WebSocket whose frames are not looked
+//! into.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;

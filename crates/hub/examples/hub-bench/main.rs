@@ -1,10 +1,13 @@
-//! Measures a hub in a process of its own, with a journal in a SQLite file that flushes every commit to the disk.
+//! Measures a hub in a process of its own, with a journal in a SQLite file that flushes every
+//! commit to the disk.
 //!
-//!     cargo run --release -p attache-hub --example hub-bench [--connections N] [--watchers N] [DIRECTORY]
+//! ```text
+//! cargo run --release -p attache-hub --example hub-bench [--connections N] [--watchers N] [DIRECTORY]
+//! ```
 //!
-//! The directory decides which disk is measured; the default is that of temporary files. Exits with 1 when a target
-//! is missed. Agents and the hub are processes of this program; clients are threads that read bytes and no JSON, so that the hub
-//! is what is measured.
+//! The directory decides which disk is measured; the default is that of temporary files. Exits with
+//! 1 when a target is missed. Agents and the hub are processes of this program; clients are threads
+//! that read bytes and no JSON, so that the hub is what is measured.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 

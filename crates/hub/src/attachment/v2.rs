@@ -1,8 +1,9 @@
 //! A client of version 2 on a session, whose agent and journal have version 1.
 //!
-//! Lines of the agent are translated by the SDK. States are made of the entries of the journal: a turn that begins, a question, a
-//! decision, the end of a turn. A message without an id gets one that is made of the number of its first entry, so that every
-//! client, and a client that comes back, knows it by the same id.
+//! Lines of the agent are translated by the SDK. States are made of the entries of the journal: a
+//! turn that begins, a question, a decision, the end of a turn. A message without an id gets one
+//! that is made of the number of its first entry, so that every client, and a client that comes
+//! back, knows it by the same id.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -58,7 +59,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// The view of a client that starts after an entry. `beginning` is the entry before the first one of the journal.
+    /// The view of a client that starts after an entry. `beginning` is the entry before the first
+    /// one of the journal.
     pub(crate) async fn open(
         session: &Session,
         journal: &Journal,
@@ -223,7 +225,8 @@ impl Attachment {
                 let update = session_update(line).flatten().map(|update| update.update);
                 let is_message = matches!(update, Some(SessionUpdate::UserMessageChunk(_)));
                 let translated = view.line(line, seq).map(Cow::into_owned);
-                // V2-10: messages come back to their author; of a changed setting its response tells.
+                // V2-10: messages come back to their author; of a changed setting its response
+                // tells.
                 match translated {
                     Some(line) if is_message || is_replay || but != self.connection.id => {
                         self.send_notice(but, &line, seq).await

@@ -367,7 +367,8 @@ impl Guest {
                 (todo, refused) => {
                     let is_lost = refused == Err(NoReply::Unknown);
                     match todo {
-                        // The agent may have got it, and it is not known whether it may get it twice.
+                        // The agent may have got it, and it is not known whether it may get it
+                        // twice.
                         Todo::Forward(forward) if is_lost => self.todo.push_front(Todo::Interrupt(forward)),
                         // A cancel must not reach a later turn.
                         Todo::Other(Action::Cancel { .. } | Action::Notify { .. }) if is_lost => {}

@@ -1,8 +1,10 @@
 //! Several hubs on one journal.
 //!
-//! The hub that holds the lease of a session is its owner and runs its agent. Each other hub with a client on the session is a *guest*
-//! ([`guest`]): it shows the session from the journal, and passes commands on to the owner, which answers in `node_requests.rs`. When there is no owner any
-//! more, a guest with work to do claims the session. The journal decides when two hubs believe to be the owner.
+//! The hub that holds the lease of a session is its owner and runs its agent. Each other hub with a
+//! client on the session is a *guest* ([`guest`]): it shows the session from the journal, and
+//! passes commands on to the owner, which answers in `node_requests.rs`. When there is no owner any
+//! more, a guest with work to do claims the session. The journal decides when two hubs believe to
+//! be the owner.
 
 mod commands;
 mod guest;

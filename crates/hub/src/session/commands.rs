@@ -93,7 +93,8 @@ impl Task {
         Ok(())
     }
 
-    /// Begins a turn. The agent gets the prompt when the journal has it, so that it is never run a second time.
+    /// Begins a turn. The agent gets the prompt when the journal has it, so that it is never run a
+    /// second time.
     fn start_turn(&mut self, command: PromptCommand) -> Result<(), Error> {
         let PromptCommand { connection, by, prompt, params, reply } = command;
         drop(reply);
@@ -212,7 +213,8 @@ impl Task {
         }
     }
 
-    /// Stages the response to a client's request. The other clients learn of a new mode, and of changed options.
+    /// Stages the response to a client's request. The other clients learn of a new mode, and of
+    /// changed options.
     pub(super) fn stage_response(&mut self, forward: &Forward, outcome: Outcome) -> Result<(), Error> {
         match (forward.method.as_str(), &outcome) {
             ("session/set_mode", Outcome::Result(_)) => self.stage_mode(forward)?,

@@ -94,7 +94,8 @@ impl<A> Log<A> {
         self.appending = Some((appending, actions));
     }
 
-    /// Waits for the append under way and returns its actions; never returns without one. Cancel-safe.
+    /// Waits for the append under way and returns its actions; never returns without one.
+    /// Cancel-safe.
     pub(super) async fn appended(&mut self) -> Result<Vec<A>, Error> {
         let Some((appending, _)) = &mut self.appending else { return std::future::pending().await };
         let last = appending.await;
@@ -104,7 +105,8 @@ impl<A> Log<A> {
     }
 }
 
-/// Appends a page. An append whose outcome is unknown is repeated, which has no effect if it succeeded.
+/// Appends a page. An append whose outcome is unknown is repeated, which has no effect if it
+/// succeeded.
 async fn append(journal: Journal, lease: Arc<Lease>, after: Seq, page: Page) -> Result<Seq, Error> {
     let mut attempt = 1;
     loop {

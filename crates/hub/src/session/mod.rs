@@ -92,7 +92,8 @@ pub(crate) struct PromptCommand {
 pub(crate) enum PromptReply {
     /// It ran before.
     Ended(EndedPrompt),
-    /// It is running since this entry, or waits in the queue. Its end will be an entry of the journal.
+    /// It is running since this entry, or waits in the queue. Its end will be an entry of the
+    /// journal.
     Running(Option<Seq>),
     /// It cannot be taken, or was cancelled in the queue.
     Outcome(Outcome),

@@ -1,4 +1,5 @@
-//! The task of a session: it orders everything that happens, and writes it to the journal before anybody sees it.
+//! The task of a session: it orders everything that happens, and writes it to the journal before
+//! anybody sees it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -230,8 +231,8 @@ impl Task {
         Ok(())
     }
 
-    /// Runs until the session is idle and without users, or its journal fails. Returns what is left to do if another hub has become
-    /// the owner and can be reached.
+    /// Runs until the session is idle and without users, or its journal fails. Returns what is left
+    /// to do if another hub has become the owner and can be reached.
     pub(crate) async fn run(mut self) -> Option<Handover> {
         self.cx.metrics.sessions.add(1);
         let served = self.serve().await;

@@ -129,8 +129,9 @@ async fn no_client_gets_an_unknown_update() {
     }
 }
 
-/// 6: a cursor passes what the client has not seen, or "caught up" moves while the client catches up. Here it leaves after every
-/// message once, in the middle of a turn, and its count is all that it knows.
+/// 6: a cursor passes what the client has not seen, or "caught up" moves while the client catches
+/// up. Here it leaves after every message once, in the middle of a turn, and its count is all that
+/// it knows.
 #[tokio::test]
 async fn a_cursor_neither_skips_nor_repeats() {
     let rig = Rig::new();
@@ -217,7 +218,8 @@ async fn a_claimed_identity_gives_no_rights() {
     assert_eq!(rig.record.of("answered"), ["no"]);
 }
 
-/// 9: the state is in the memory of one process. Here the hub is killed during a turn and a question.
+/// 9: the state is in the memory of one process. Here the hub is killed during a turn and a
+/// question.
 #[test]
 fn a_killed_hub_loses_nothing_that_a_client_saw() {
     let (journal, record) = (Journal::memory(), Record::default());

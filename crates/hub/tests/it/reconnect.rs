@@ -1,4 +1,5 @@
-//! Our client on a WebSocket to a hub that is cut: nothing is lost, nothing comes twice, and a prompt runs once.
+//! Our client on a WebSocket to a hub that is cut: nothing is lost, nothing comes twice, and a
+//! prompt runs once.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// A direction without an end.
 const ENDLESS: usize = usize::MAX;
 
-/// The bytes that the connections of a proxy still carry. At the end of either direction they are cut, once.
+/// The bytes that the connections of a proxy still carry. At the end of either direction they are
+/// cut, once.
 struct Budget {
     up: AtomicUsize,
     down: AtomicUsize,
@@ -167,7 +169,8 @@ async fn turn(remote: &Remote, counts: bool, arm: impl FnOnce(&Remote)) -> bool 
     remote.was_cut()
 }
 
-/// 1 and 2 of `complaints.rs`, for our own client: wherever the connection is cut in the course of a turn.
+/// 1 and 2 of `complaints.rs`, for our own client: wherever the connection is cut in the course of
+/// a turn.
 #[tokio::test]
 async fn a_cut_in_a_turn_is_not_noticed() {
     let mut at = 0;

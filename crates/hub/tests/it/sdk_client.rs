@@ -40,7 +40,8 @@ async fn text(replay: &mut SessionReplay) -> String {
     text
 }
 
-/// A client that comes back gets what follows a position, by `session/resume` in both versions. An unknown one is an error.
+/// A client that comes back gets what follows a position, by `session/resume` in both versions. An
+/// unknown one is an error.
 #[tokio::test]
 async fn a_session_is_reopened_after_a_position() {
     for protocol in [Protocol::V1, Protocol::V2] {

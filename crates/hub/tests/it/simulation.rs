@@ -1,4 +1,5 @@
-//! Seeded runs with lost connections, repeated prompts, dying agents and killed hubs, and the laws that hold for each of them.
+//! Seeded runs with lost connections, repeated prompts, dying agents and killed hubs, and the laws
+//! that hold for each of them.
 //!
 //! `ATTACHE_SEEDS=FROM..TO` chooses other seeds.
 
@@ -162,7 +163,8 @@ fn play(seed: u64) {
                         client.make_prompt(word);
                         client.send(&session).await;
                     }
-                    // The same prompt on the same connection: both requests are answered once its turn ends.
+                    // The same prompt on the same connection: both requests are answered once its
+                    // turn ends.
                     2 => client.send(&session).await,
                     3 | 4 => {
                         client.connection = None;

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::rig::{Rig, TestClient, position, prompt, stop_reason};
 
-/// What a client has seen, in short form: states, pieces of messages with their ids, other updates by their kinds.
+/// What a client has seen, in short form: states, pieces of messages with their ids, other updates
+/// by their kinds.
 fn shown(client: &TestClient) -> Vec<String> {
     client.seen.iter().map(short).collect()
 }

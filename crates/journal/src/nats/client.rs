@@ -1,7 +1,8 @@
 //! A connection to a NATS server: requests, subscriptions, reconnection.
 //!
-//! One task owns the socket. It connects when there is something to do, answers pings, and matches replies to requests. When the
-//! connection is lost all open requests fail, and subscriptions are made again.
+//! One task owns the socket. It connects when there is something to do, answers pings, and matches
+//! replies to requests. When the connection is lost all open requests fail, and subscriptions are
+//! made again.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -378,7 +379,8 @@ impl Connection {
         }
     }
 
-    /// `MSG subject sid [reply] bytes` or `HMSG subject sid [reply] header-bytes bytes`, then the bytes.
+    /// `MSG subject sid [reply] bytes` or `HMSG subject sid [reply] header-bytes bytes`, then the
+    /// bytes.
     fn take_message(&mut self, words: &[&str], start: usize) -> io::Result<Option<(u64, String, Message)>> {
         let bad = || invalid("the NATS server sent a malformed message");
         let number = |word: Option<&&str>| word.and_then(|word| word.parse::<usize>().ok()).ok_or_else(bad);

@@ -17,7 +17,8 @@ const NO_RESPONDERS: u16 = 503;
 
 /// Requests, replies and subscriptions on the connection of a journal. Cheap to clone.
 ///
-/// A message is delivered at most once, to the subscriptions of that moment. It is lost with the connection.
+/// A message is delivered at most once, to the subscriptions of that moment. It is lost with the
+/// connection.
 ///
 /// Example: [`Nats::messenger`](super::Nats::messenger).
 #[derive(Clone)]
@@ -113,8 +114,8 @@ impl Messenger {
         self.client.publish(subject, payload).await.map_err(RequestError::Failed)
     }
 
-    /// Receives the messages of a subject until the subscription is dropped. After a lost connection it is made again.
-    /// While `capacity` messages wait, new ones are dropped.
+    /// Receives the messages of a subject until the subscription is dropped. After a lost
+    /// connection it is made again. While `capacity` messages wait, new ones are dropped.
     ///
     /// # Errors
     /// [`Error::Closed`] if the runtime ends.

@@ -1,18 +1,21 @@
 //! The backend on NATS JetStream, for many machines.
 //!
-//! One stream holds all sessions, each under a subject of its own. An append names the position of the session's last
-//! message, and the server refuses it if there is another one: that is the fence. A claim is a message too, so it ends the lease
-//! before it by being there. A second stream holds the times of leases; they are hints, the fence does not need them.
+//! One stream holds all sessions, each under a subject of its own. An append names the position of
+//! the session's last message, and the server refuses it if there is another one: that is the
+//! fence. A claim is a message too, so it ends the lease before it by being there. A second stream
+//! holds the times of leases; they are hints, the fence does not need them.
 //!
-//! A page that exceeds the server's limit for messages is stored in parts, and counts when the last part is there.
+//! A page that exceeds the server's limit for messages is stored in parts, and counts when the last
+//! part is there.
 //!
-//! An acknowledged page is as durable as the server is configured: by default NATS flushes files every two minutes, with
-//! `sync_interval: always` before it acknowledges.
+//! An acknowledged page is as durable as the server is configured: by default NATS flushes files
+//! every two minutes, with `sync_interval: always` before it acknowledges.
 //!
-//! Programs on the same journal can also send messages to each other ([`Messenger`]). These are not stored.
+//! Programs on the same journal can also send messages to each other ([`Messenger`]). These are not
+//! stored.
 //!
-//! Read `record.rs` (messages), `stream.rs` (requests to JetStream), this file, `watch.rs` (followers), then `client.rs` (the connection)
-//! and `messenger.rs`.
+//! Read `record.rs` (messages), `stream.rs` (requests to JetStream), this file, `watch.rs`
+//! (followers), then `client.rs` (the connection) and `messenger.rs`.
 
 mod client;
 mod messenger;
@@ -51,7 +54,8 @@ use watch::Watches;
 const HEADER_BYTES: usize = 4 << 10;
 /// How often an append is tried while others write to the session.
 const ATTEMPTS: usize = 100;
-/// How often a claim is tried. The owner may write all the time, with one round trip for each page, so that most attempts fail.
+/// How often a claim is tried. The owner may write all the time, with one round trip for each page,
+/// so that most attempts fail.
 const CLAIM_ATTEMPTS: usize = 2000;
 /// The most remembered positions of readers.
 const MAX_HINTS: usize = 4096;
@@ -72,7 +76,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Sets the beginning of the names of streams and subjects, `ATT` by default: letters, digits and `_`.
+    /// Sets the beginning of the names of streams and subjects, `ATT` by default: letters, digits
+    /// and `_`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -86,7 +91,8 @@ impl Options {
         self
     }
 
-    /// Sets the most bytes of the journal's stream, if it does not exist yet. Appends beyond it fail with [`Error::Full`].
+    /// Sets the most bytes of the journal's stream, if it does not exist yet. Appends beyond it
+    /// fail with [`Error::Full`].
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
@@ -110,7 +116,8 @@ pub struct Nats {
     max_payload: usize,
     writers: Mutex<HashMap<SessionKey, Writer>>,
     watches: Watches,
-    /// Where the next message of a reader is: the readers of a log ask for one range after the other.
+    /// Where the next message of a reader is: the readers of a log ask for one range after the
+    /// other.
     hints: Mutex<HashMap<(SessionKey, Seq), u64>>,
 }
 
@@ -118,11 +125,12 @@ pub struct Nats {
 type Writer = Arc<tokio::sync::Mutex<Option<Head>>>;
 
 impl Nats {
-    /// Connects to a server, `nats://[user:password@|token@]host[:port]`, and creates the streams if there are none.
-    /// Must be called in a tokio runtime.
+    /// Connects to a server, `nats://[user:password@|token@]host[:port]`, and creates the streams
+    /// if there are none. Must be called in a tokio runtime.
     ///
     /// # Errors
-    /// [`Error::InvalidAddress`]; [`Error::Unavailable`] if the server cannot be reached, has no JetStream, or requires TLS.
+    /// [`Error::InvalidAddress`]; [`Error::Unavailable`] if the server cannot be reached, has no
+    /// JetStream, or requires TLS.
     pub async fn connect(url: &str, options: Options) -> Result<Self> {
         let is_name = |name: &str| {
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -215,7 +223,8 @@ impl Nats {
         for _ in 0..CLAIM_ATTEMPTS {
             let now = self.clock.now();
             let before = self.head(key).await?;
-            // Every round trip between the head and the claim is time in which the owner writes. A forced claim needs no more.
+            // Every round trip between the head and the claim is time in which the owner writes. A
+            // forced claim needs no more.
             let owner = match &before {
                 Some(head) if !claim.is_forced() => self.owner(key, head.epoch).await?,
                 _ => None,
@@ -351,7 +360,8 @@ impl Nats {
         }
     }
 
-    /// Binary search for the first message of a session that satisfies `is_behind`, which is false, then true.
+    /// Binary search for the first message of a session that satisfies `is_behind`, which is false,
+    /// then true.
     async fn search(
         &self,
         key: &SessionKey,

@@ -1,7 +1,8 @@
 //! Messages of the stream: claims, and pages in one or several parts.
 //!
-//! A record is one header line; the bytes of a page are the payload. Every record repeats the state before it, so the last message
-//! of a session is enough to go on, and the first one to know what was removed.
+//! A record is one header line; the bytes of a page are the payload. Every record repeats the state
+//! before it, so the last message of a session is enough to go on, and the first one to know what
+//! was removed.
 
 use std::fmt::Write as _;
 

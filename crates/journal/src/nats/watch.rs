@@ -1,7 +1,8 @@
 //! Notices of messages that other nodes append.
 //!
-//! The server announces the new messages of a followed session by a consumer, because a plain subscription may see a message
-//! before the stream has it. All followers of a session on this node share one consumer. The server removes it when there is no listener.
+//! The server announces the new messages of a followed session by a consumer, because a plain
+//! subscription may see a message before the stream has it. All followers of a session on this node
+//! share one consumer. The server removes it when there is no listener.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,8 @@ use crate::backend::Changes;
 use crate::key::SessionKey;
 use crate::position::Epoch;
 
-/// Without a message or a heartbeat for this long, the consumer is made again. The server sends a heartbeat every second.
+/// Without a message or a heartbeat for this long, the consumer is made again. The server sends a
+/// heartbeat every second.
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// The followed sessions of this node.

@@ -1,11 +1,11 @@
 //! The backend in a SQLite file, for one machine.
 //!
-//! A writer thread owns the writing connection. It puts all calls that are waiting into one transaction (*group commit*), so
-//! many sessions share a disk flush. Reads run on tokio's blocking threads with connections of their own; they do not wait for
-//! writes.
+//! A writer thread owns the writing connection. It puts all calls that are waiting into one
+//! transaction (*group commit*), so many sessions share a disk flush. Reads run on tokio's blocking
+//! threads with connections of their own; they do not wait for writes.
 //!
-//! Several processes may use one file. SQLite has no notices between processes, so followers of what others append rely on
-//! polling ([`Options::poll_interval`]).
+//! Several processes may use one file. SQLite has no notices between processes, so followers of
+//! what others append rely on polling ([`Options::poll_interval`]).
 //!
 //! Read `schema.rs`, then `writer.rs`, `statements.rs` and `reader.rs`.
 
@@ -35,7 +35,8 @@ pub enum Durability {
     /// After a disk flush: it survives a power cut.
     #[default]
     Flushed,
-    /// After the write: it survives the death of the process, but the last ones may be lost in a power cut.
+    /// After the write: it survives the death of the process, but the last ones may be lost in a
+    /// power cut.
     Written,
 }
 
@@ -74,8 +75,9 @@ impl Options {
         self
     }
 
-    /// Sets how often the file is checked for appends of other processes while sessions are followed. The default is
-    /// 50 ms. With `None` followers see appends of this process only, and an idle process does not wake up.
+    /// Sets how often the file is checked for appends of other processes while sessions are
+    /// followed. The default is 50 ms. With `None` followers see appends of this process only, and
+    /// an idle process does not wake up.
     #[must_use]
     pub fn poll_interval(mut self, interval: Option<Duration>) -> Self {
         self.poll_interval = interval;
@@ -101,8 +103,9 @@ impl Sqlite {
     /// Opens a file, or creates it, readable by its owner only. Must be called in a tokio runtime.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if it is not a journal or cannot be read; [`Error::Newer`] if a newer program wrote it;
-    /// [`Error::Busy`], [`Error::Full`] and [`Error::Unavailable`] if it cannot be opened.
+    /// [`Error::Damaged`] if it is not a journal or cannot be read; [`Error::Newer`] if a newer
+    /// program wrote it; [`Error::Busy`], [`Error::Full`] and [`Error::Unavailable`] if it cannot
+    /// be opened.
     pub async fn open(path: &Path, options: Options) -> Result<Self> {
         let path = path.to_owned();
         let opening = tokio::task::spawn_blocking(move || {

@@ -86,8 +86,9 @@ pub(super) fn open(path: &Path, options: &Options) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Takes the lock for opening the file. SQLite does not wait for other connections while it switches a file to its
-/// write-ahead log: without this lock, one of two processes that create the file would fail with "busy".
+/// Takes the lock for opening the file. SQLite does not wait for other connections while it
+/// switches a file to its write-ahead log: without this lock, one of two processes that create the
+/// file would fail with "busy".
 fn lock(path: &Path) -> Result<File> {
     let mut name = OsString::from(path);
     name.push(".opening");
@@ -105,8 +106,8 @@ fn lock(path: &Path) -> Result<File> {
 
 /// Creates the file before SQLite does, so that it and the files beside it are private.
 ///
-/// A file that exists is not opened here: closing it would release the locks that other connections of this process
-/// have on it.
+/// A file that exists is not opened here: closing it would release the locks that other connections
+/// of this process have on it.
 fn create(path: &Path) -> Result<()> {
     match private::create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(private::check_file(path)?),
@@ -140,7 +141,8 @@ fn identity(connection: &Connection) -> Result<Identity> {
     }
 }
 
-/// Creates the tables. Several processes may do that at once, so the file is looked at again inside the transaction.
+/// Creates the tables. Several processes may do that at once, so the file is looked at again inside
+/// the transaction.
 fn migrate(connection: &mut Connection) -> Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if identity(&transaction)? == Identity::Empty {

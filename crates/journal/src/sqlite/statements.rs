@@ -1,4 +1,5 @@
-//! The calls that write. Each runs inside a transaction of the writer, and checks everything before it changes anything.
+//! The calls that write. Each runs inside a transaction of the writer, and checks everything before
+//! it changes anything.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 

@@ -34,7 +34,8 @@ enum Message {
 
 /// A call that waits for its transaction.
 trait Call: Send {
-    /// Runs the statements. Fails if the transaction cannot be used any more; may then be run again in another one.
+    /// Runs the statements. Fails if the transaction cannot be used any more; may then be run again
+    /// in another one.
     fn run(&mut self, connection: &Connection) -> Result<()>;
     /// Answers the caller after the end of the transaction.
     fn finish(self: Box<Self>, committed: Result<()>);
@@ -83,8 +84,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Runs `work` in a transaction, possibly with other calls, and returns when it is committed. `bytes` are held
-    /// in memory until then.
+    /// Runs `work` in a transaction, possibly with other calls, and returns when it is committed.
+    /// `bytes` are held in memory until then.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -158,8 +159,8 @@ impl Thread {
         batch
     }
 
-    /// Runs all calls in one transaction. If one of them breaks it, each gets a transaction of its own, so that
-    /// others do not fail with it.
+    /// Runs all calls in one transaction. If one of them breaks it, each gets a transaction of its
+    /// own, so that others do not fail with it.
     fn commit(&self, mut batch: Vec<Box<dyn Call>>) {
         let together = self.transaction(&mut batch);
         let is_broken = matches!(&together, Err(error) if !matches!(error, Error::Busy));

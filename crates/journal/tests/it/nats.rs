@@ -1,4 +1,5 @@
-//! The laws on real NATS servers, and servers that fail. `cargo xtask nats` runs these with several versions.
+//! The laws on real NATS servers, and servers that fail. `cargo xtask nats` runs these with several
+//! versions.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

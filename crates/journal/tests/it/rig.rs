@@ -109,7 +109,8 @@ pub(crate) fn claim(owner: &str) -> Claim {
     Claim::new(owner, TTL)
 }
 
-/// Appends pages of one entry to an empty session until the journal is full. Returns the last entry.
+/// Appends pages of one entry to an empty session until the journal is full. Returns the last
+/// entry.
 pub(crate) async fn fill(journal: &Journal, lease: &Lease, text: &str) -> Seq {
     let mut last = Seq::ZERO;
     let error = loop {

@@ -1,4 +1,5 @@
-//! Several processes on one file. The other processes are this test program, with the role in its environment.
+//! Several processes on one file. The other processes are this test program, with the role in its
+//! environment.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;

@@ -3,8 +3,8 @@
 //! An archive is not trusted: names and links that lead out of the directory are refused, files are
 //! never written through a link, devices are refused, and sizes are bounded.
 //!
-//! `tree` is the only module that writes. `tar` and `zip` are read by hand, because refusing is their
-//! point.
+//! `tree` is the only module that writes. `tar` and `zip` are read by hand, because refusing is
+//! their point.
 
 mod tar;
 mod tree;

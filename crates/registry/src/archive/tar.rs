@@ -1,4 +1,5 @@
-//! Tar archives: ustar with the long names of GNU and pax. Read by hand, because refusing is the point.
+//! Tar archives: ustar with the long names of GNU and pax. Read by hand, because refusing is the
+//! point.
 
 use std::io::{self, Read};
 

@@ -89,7 +89,8 @@ fn nothing_leads_out_of_the_directory() {
         &[member("out", b'2', "/etc", b"")],
         // Each looks as if it stayed inside, until links are followed.
         &[member("a/b/here", b'2', ".", b""), member("up", b'2', "a/b/here/../../..", b"")],
-        // A file behind a link: the link is made last, so the file finds a directory, and the link does not.
+        // A file behind a link: the link is made last, so the file finds a directory, and the link
+        // does not.
         &[member("d", b'2', "..", b""), member("d/evil", b'0', "", b"x")],
         &[member("hard", b'1', "../../etc/passwd", b"")],
         &[member("fifo", b'6', "", b"")],

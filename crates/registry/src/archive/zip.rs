@@ -1,5 +1,5 @@
-//! Zip archives by their central directory: stored and deflated files, also zip64. Read by hand, because
-//! refusing is the point.
+//! Zip archives by their central directory: stored and deflated files, also zip64. Read by hand,
+//! because refusing is the point.
 
 use std::io::{self, Read, Seek, SeekFrom};
 

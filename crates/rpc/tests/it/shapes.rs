@@ -151,7 +151,8 @@ fn invalid_utf8_is_not_json() {
 
 #[test]
 fn a_client_does_not_answer_log_lines() {
-    // shows RPC-09 as a client keeps it: what was meant as a message is answered, what was not is only reported
+    // shows RPC-09 as a client keeps it: what was meant as a message is answered, what was not is
+    // only reported
     let limits = Limits::default().answer_noise(false);
     let mut machine = Machine::<(), ()>::new(limits);
     for (line, answered) in [

@@ -7,7 +7,8 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// One thing that happens. `who` is the peer that acts; the numbers choose among what is possible at that moment.
+/// One thing that happens. `who` is the peer that acts; the numbers choose among what is possible
+/// at that moment.
 #[derive(Clone, Debug)]
 enum Step {
     Request {

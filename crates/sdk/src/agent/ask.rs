@@ -22,7 +22,8 @@ use crate::{Error, Result};
 
 /// The answer to a permission request.
 ///
-/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
+/// Example:
+/// [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Choice {
@@ -50,7 +51,8 @@ impl Choice {
 
 /// The usual permission options: allow and reject, once and always.
 ///
-/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
+/// Example:
+/// [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 pub fn usual_options() -> Vec<PermissionOption> {
     vec![
         PermissionOption::new("allow", "Allow", PermissionOptionKind::AllowOnce),
@@ -61,8 +63,8 @@ pub fn usual_options() -> Vec<PermissionOption> {
 }
 
 impl Turn<'_> {
-    /// Asks the user whether a tool may run, and waits for the answer. The question is the title of the call; for another one
-    /// use [`question`](Self::question).
+    /// Asks the user whether a tool may run, and waits for the answer. The question is the title of
+    /// the call; for another one use [`question`](Self::question).
     ///
     /// # Errors
     /// [`Error::Cancelled`] when the turn is cancelled.
@@ -95,8 +97,9 @@ impl Turn<'_> {
 
 /// A question about a permission. Made by [`Turn::question`].
 ///
-/// Version 1 only asks about tool calls: the title is the title of the call, and description and command are content of it. A
-/// question without a tool call reports one of its own, which ends with the answer.
+/// Version 1 only asks about tool calls: the title is the title of the call, and description and
+/// command are content of it. A question without a tool call reports one of its own, which ends
+/// with the answer.
 ///
 /// ```
 /// use attache::agent::Turn;
@@ -156,8 +159,8 @@ impl<'a> Question<'a> {
     /// Asks and waits for the answer.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] when the turn is cancelled; [`Error::Invalid`] without options or title, if two options have the
-    /// same id, or if the directory is not absolute.
+    /// [`Error::Cancelled`] when the turn is cancelled; [`Error::Invalid`] without options or
+    /// title, if two options have the same id, or if the directory is not absolute.
     // PERM-13
     pub async fn ask(self) -> Result<Choice> {
         let Question { turn, title, description, tool, command, options } = self;
@@ -242,8 +245,8 @@ fn chosen(
 ) -> Result<Choice> {
     let outcome = match asked.map(|response| response.outcome) {
         Ok(outcome) => outcome,
-        // V2-46: a cancelled turn does not wait for the answer. CANCEL-22: a client that cancels may refuse the
-        // question before it cancels the turn.
+        // V2-46: a cancelled turn does not wait for the answer. CANCEL-22: a client that cancels
+        // may refuse the question before it cancels the turn.
         Err(Error::Cancelled) if turn.is_cancelled() => return Err(Error::Cancelled),
         // PERM-09, CANCEL-22: neither an error nor an invalid answer is an approval.
         Err(Error::Refused(_) | Error::Decode { .. } | Error::Cancelled) => return Ok(Choice::Undecided),
@@ -259,7 +262,8 @@ fn chosen(
 }
 
 impl TurnState {
-    /// Sends a permission request in the form of either version and reports that the turn waits for the user.
+    /// Sends a permission request in the form of either version and reports that the turn waits for
+    /// the user.
     async fn question_call(&self, request: &impl Serialize) -> Result<RequestPermissionResponse> {
         let _question = self.question();
         self.request_as::<RequestPermissionRequest>(request).await
@@ -322,7 +326,8 @@ impl Links {
         Links(self.0.about(tool))
     }
 
-    /// Asks and waits for consent, which is not completion yet. The id is unique among the open questions of the agent.
+    /// Asks and waits for consent, which is not completion yet. The id is unique among the open
+    /// questions of the agent.
     // ELIC-17, ELIC-21
     pub async fn ask(
         &self,

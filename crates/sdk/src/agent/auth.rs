@@ -40,10 +40,12 @@ pub trait Auth: Send + Sync + 'static {
         false
     }
 
-    /// Logs in by one of the methods, never one of type `terminal`: those run outside of the protocol.
-    /// Questions to the user go through `client`, as elicitations that belong to no session.
+    /// Logs in by one of the methods, never one of type `terminal`: those run outside of the
+    /// protocol. Questions to the user go through `client`, as elicitations that belong to no
+    /// session.
     ///
-    /// A login counts for this connection. Agents that remember it report it through [`is_logged_in`](Self::is_logged_in).
+    /// A login counts for this connection. Agents that remember it report it through
+    /// [`is_logged_in`](Self::is_logged_in).
     fn login(&self, method: &AuthMethodId, client: &ClientHandle) -> impl Future<Output = Result<()>> + Send;
 }
 

@@ -13,15 +13,16 @@ use super::tool_state::ToolChange;
 use super::turn_state::Hold;
 use crate::{Error, Result};
 
-/// A tool call that outlives its turn. Made by [`Tool::into_background`]; dropped without an end, it is reported as failed, or
-/// as cancelled if it was.
+/// A tool call that outlives its turn. Made by [`Tool::into_background`]; dropped without an end,
+/// it is reported as failed, or as cancelled if it was.
 ///
-/// In version 2 the turn ends meanwhile. The call is listed in every state of the session until its end is reported, continues
-/// when the user cancels a turn, and ends when the session is closed, which raises its
-/// [token](Tool::cancellation). It may [speak](BackgroundTool::message) while no turn runs.
+/// In version 2 the turn ends meanwhile. The call is listed in every state of the session until its
+/// end is reported, continues when the user cancels a turn, and ends when the session is closed,
+/// which raises its [token](Tool::cancellation). It may [speak](BackgroundTool::message) while no
+/// turn runs.
 ///
-/// Version 1 knows no work outside of turns: there the turn stays open until its background work has ended, and a cancel of the
-/// turn cancels it.
+/// Version 1 knows no work outside of turns: there the turn stays open until its background work
+/// has ended, and a cancel of the turn cancels it.
 ///
 /// ```
 /// use attache::agent::{Tool, Turn};

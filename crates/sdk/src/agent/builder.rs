@@ -39,7 +39,9 @@ use tokio::task::JoinSet;
 /// # }
 /// ```
 ///
-/// To serve many clients, clone the agent for each connection, as [`examples/tcp_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tcp_agent.rs) does; clones share their services.
+/// To serve many clients, clone the agent for each connection, as
+/// [`examples/tcp_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tcp_agent.rs)
+/// does; clones share their services.
 #[derive(Clone)]
 #[must_use = "an agent does nothing before `serve`"]
 pub struct Agent {
@@ -98,7 +100,8 @@ pub(super) struct Services {
 }
 
 impl Agent {
-    /// Creates an agent that opens sessions with `open`. Prompts and cancelling need no further service.
+    /// Creates an agent that opens sessions with `open`. Prompts and cancelling need no further
+    /// service.
     // INIT-22
     pub fn new<F, Fut, O>(open: F) -> Self
     where
@@ -140,14 +143,16 @@ impl Agent {
         self
     }
 
-    /// Also serves clients that offer version 2 of the protocol, a draft. Sessions need no change: the version is that of the
-    /// connection, and [`ClientHandle::version`] names it. Version 2 has no files and terminals of the client.
+    /// Also serves clients that offer version 2 of the protocol, a draft. Sessions need no change:
+    /// the version is that of the connection, and [`ClientHandle::version`] names it. Version 2 has
+    /// no files and terminals of the client.
     pub fn protocol_v2(mut self) -> Self {
         self.services.v2 = true;
         self
     }
 
-    /// Sets name, version and title at once, for example those of the package: [`package_info!`](crate::package_info).
+    /// Sets name, version and title at once, for example those of the package:
+    /// [`package_info!`](crate::package_info).
     pub fn implementation(mut self, info: Implementation) -> Self {
         self.services.info = info;
         self
@@ -190,16 +195,18 @@ impl Agent {
         self
     }
 
-    /// Lets a running turn take later prompts with [`Turn::next_prompt`](super::Turn::next_prompt). A prompt is inserted when the
-    /// turn takes it: version 2 answers it then, version 1 when the turn ends, with the same stop reason. One that no turn
-    /// takes waits for its own turn, in both versions.
+    /// Lets a running turn take later prompts with [`Turn::next_prompt`](super::Turn::next_prompt).
+    /// A prompt is inserted when the turn takes it: version 2 answers it then, version 1 when the
+    /// turn ends, with the same stop reason. One that no turn takes waits for its own turn, in both
+    /// versions.
     pub fn steering(mut self) -> Self {
         self.services.steering = true;
         self
     }
 
-    /// Loads stored sessions. The handler replays the conversation through [`OpenRequest::session`] and returns the session; the
-    /// response follows the replay. Only the roots of the request count. See [`record`](Agent::record).
+    /// Loads stored sessions. The handler replays the conversation through [`OpenRequest::session`]
+    /// and returns the session; the response follows the replay. Only the roots of the request
+    /// count. See [`record`](Agent::record).
     // SESS-11, SESS-12, ROOT-12
     pub fn load<F, Fut, O>(mut self, load: F) -> Self
     where
@@ -211,7 +218,8 @@ impl Agent {
         self
     }
 
-    /// Resumes stored sessions without a replay. Updates that the handler sends follow the response.
+    /// Resumes stored sessions without a replay. Updates that the handler sends follow the
+    /// response.
     // SESS-23
     pub fn resume<F, Fut, O>(mut self, resume: F) -> Self
     where
@@ -245,7 +253,8 @@ impl Agent {
         self
     }
 
-    /// Requires a login: until then, sessions are refused with `auth_required`. A login counts for one connection.
+    /// Requires a login: until then, sessions are refused with `auth_required`. A login counts for
+    /// one connection.
     // AUTH-05
     pub fn auth(mut self, auth: impl Auth) -> Self {
         self.services.auth = Some(Arc::new(auth));
@@ -263,7 +272,8 @@ impl Agent {
         self
     }
 
-    /// Serves an extension method, whose name starts with an underscore. See [`extension!`](crate::extension).
+    /// Serves an extension method, whose name starts with an underscore. See
+    /// [`extension!`](crate::extension).
     // EXT-06, EXT-05
     pub fn on_request<R, F, Fut>(mut self, handle: F) -> Self
     where
@@ -281,7 +291,8 @@ impl Agent {
         self
     }
 
-    /// Handles a notification of an extension, in wire order. It runs in the reader and must not block.
+    /// Handles a notification of an extension, in wire order. It runs in the reader and must not
+    /// block.
     pub fn on_notification<N, F>(mut self, handle: F) -> Self
     where
         N: Notification,
@@ -297,23 +308,25 @@ impl Agent {
         self
     }
 
-    /// Calls a hook for every handler that fails with an error whose cause the peer cannot see. The peer gets `internal error` and
-    /// the id of the report. Without a hook the report goes to the `tracing` subscriber, or else as one line to stderr.
+    /// Calls a hook for every handler that fails with an error whose cause the peer cannot see. The
+    /// peer gets `internal error` and the id of the report. Without a hook the report goes to the
+    /// `tracing` subscriber, or else as one line to stderr.
     pub fn on_error(mut self, hook: impl Fn(&HandlerError<'_>) + Send + Sync + 'static) -> Self {
         self.services.on_error = Some(Arc::new(hook));
         self
     }
 
-    /// Calls a hook for every line of the client that is not a message, with the reason. It runs in the reader and must not
-    /// block.
+    /// Calls a hook for every line of the client that is not a message, with the reason. It runs in
+    /// the reader and must not block.
     pub fn on_noise(mut self, hook: impl Fn(&[u8], &str) + Send + Sync + 'static) -> Self {
         self.services.on_noise = Some(Arc::new(hook));
         self
     }
 
-    /// Calls a hook for every update that is sent, in wire order, and for the blocks of every prompt as user message chunks: a
-    /// complete history for [`load`](Agent::load). Updates that `load` replays are not recorded. They have the form of version 1 on
-    /// both versions; appended content and output of terminals are part of the next update of their tool call.
+    /// Calls a hook for every update that is sent, in wire order, and for the blocks of every
+    /// prompt as user message chunks: a complete history for [`load`](Agent::load). Updates that
+    /// `load` replays are not recorded. They have the form of version 1 on both versions; appended
+    /// content and output of terminals are part of the next update of their tool call.
     ///
     /// ```
     /// # use std::sync::{Arc, Mutex};
@@ -330,7 +343,8 @@ impl Agent {
         self
     }
 
-    /// Sets how long a cancelled prompt handler may run before it is dropped; two seconds by default.
+    /// Sets how long a cancelled prompt handler may run before it is dropped; two seconds by
+    /// default.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.services.cancel_grace = grace;
         self
@@ -352,10 +366,12 @@ impl Agent {
 
     /// Serves all clients of a listener at once. Dropping the future ends their connections.
     ///
-    /// Example: [`examples/tcp_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tcp_agent.rs).
+    /// Example:
+    /// [`examples/tcp_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tcp_agent.rs).
     ///
     /// # Errors
-    /// The listener accepts no more clients. The end of a client is no error; a failed connection is logged.
+    /// The listener accepts no more clients. The end of a client is no error; a failed connection
+    /// is logged.
     pub async fn serve_clients(self, mut listener: impl Listener) -> Result<()> {
         let mut clients = JoinSet::new();
         loop {

@@ -92,8 +92,8 @@ impl ClientHandle {
         &self.0.client.capabilities
     }
 
-    /// Sends any typed request, such as an extension method. The caller checks that the client supports it.
-    /// Dropping the future cancels the request.
+    /// Sends any typed request, such as an extension method. The caller checks that the client
+    /// supports it. Dropping the future cancels the request.
     pub async fn request<R: Request>(&self, request: &R) -> Result<R::Response> {
         let raw = self.peer().call(R::METHOD, request).await?;
         decode::<R>(&raw)
@@ -104,7 +104,8 @@ impl ClientHandle {
         Ok(self.peer().notify(N::METHOD, notification).await?)
     }
 
-    /// Adapts an update to the capabilities of the client. Fails if the client cannot show it at all.
+    /// Adapts an update to the capabilities of the client. Fails if the client cannot show it at
+    /// all.
     pub(super) fn adapt(&self, update: SessionUpdate) -> Result<SessionUpdate> {
         #[cfg(feature = "unstable")]
         let update = super::unstable::adapt(update, self.capabilities())?;

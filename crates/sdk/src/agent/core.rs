@@ -97,10 +97,11 @@ impl Core {
         self.sessions.get(id).ok_or_else(|| Error::unknown_session(id.as_str()))
     }
 
-    /// Polls a handler once in the reader and returns its result, if it has one. Otherwise the caller [spawns](Self::spawn) it; its
-    /// task polls again at once, so no wakeup is lost.
+    /// Polls a handler once in the reader and returns its result, if it has one. Otherwise the
+    /// caller [spawns](Self::spawn) it; its task polls again at once, so no wakeup is lost.
     ///
-    /// Only on a runtime with one thread: most handlers have their result at once, and a task costs more than they do.
+    /// Only on a runtime with one thread: most handlers have their result at once, and a task costs
+    /// more than they do.
     pub(super) fn begin<T>(&self, handler: &mut BoxFuture<'static, T>) -> Option<T> {
         match self.start {
             Start::Here => match handler.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -177,8 +178,8 @@ impl Core {
         }
     }
 
-    /// Ends a session that was removed from the table: cancels its turn, waits for the response, calls `closed`. Happens even if
-    /// the returned future is dropped.
+    /// Ends a session that was removed from the table: cancels its turn, waits for the response,
+    /// calls `closed`. Happens even if the returned future is dropped.
     pub(super) fn end(self: &Arc<Self>, entry: Arc<SessionEntry>) -> impl Future<Output = ()> + Send + use<> {
         entry.shut();
         let grace = self.services.cancel_grace;
@@ -194,7 +195,8 @@ impl Core {
         }
     }
 
-    /// Cancels all turns after the end of the connection, gives handlers time to end, then drops them.
+    /// Cancels all turns after the end of the connection, gives handlers time to end, then drops
+    /// them.
     pub(super) async fn wind_down(self: &Arc<Self>, grace: Duration) {
         for entry in self.sessions.all() {
             entry.shut();
@@ -255,7 +257,8 @@ impl Drop for AbortOnDrop {
 }
 
 impl Core {
-    /// Sends an update outside of a turn without waiting for room, for small updates that follow a request of the client.
+    /// Sends an update outside of a turn without waiting for room, for small updates that follow a
+    /// request of the client.
     pub(super) fn send_update(&self, entry: &SessionEntry, update: SessionUpdate) {
         let Some(client) = self.client() else { return };
         // Version 2 has options only, which are reported as such.

@@ -1,6 +1,6 @@
-//! Dispatch of the client's messages. Dispatch is a plain function: it decodes, registers and spawns but never
-//! waits, so no handler can block the reader. On a runtime with one thread, where nothing else could run
-//! meanwhile, a handler is polled once before it is spawned (`Core::begin`).
+//! Dispatch of the client's messages. Dispatch is a plain function: it decodes, registers and
+//! spawns but never waits, so no handler can block the reader. On a runtime with one thread, where
+//! nothing else could run meanwhile, a handler is polled once before it is spawned (`Core::begin`).
 
 use std::sync::Arc;
 
@@ -36,7 +36,8 @@ pub(super) async fn serve(agent: Agent, link: Link) -> Result<()> {
     });
     let core = shared.ok_or_else(|| Error::internal("the connection was not opened"))?;
     let _abort = core.abort_on_drop();
-    // A task of its own: on a runtime with several threads the reader then runs beside the handlers it wakes.
+    // A task of its own: on a runtime with several threads the reader then runs beside the handlers
+    // it wakes.
     let closed = crate::task::join(tokio::spawn(driver)).await;
     core.wind_down(grace).await;
     let closed = closed?;
@@ -103,8 +104,8 @@ impl Router {
 }
 
 impl Router {
-    /// The version decides about the type of the params. `initialize` can be repeated, but the version of a connection stays once
-    /// it is used.
+    /// The version decides about the type of the params. `initialize` can be repeated, but the
+    /// version of a connection stays once it is used.
     fn initialize(&self, request: IncomingRequest<'_>) {
         let offered: Option<u16> = super::member(request.params_text(), "protocolVersion");
         let v2_offer = offered.filter(|offered| self.core.services.v2 && *offered >= ProtocolVersion::V2.0);
@@ -198,7 +199,8 @@ fn find(name: &str, in_v2: bool) -> Option<&'static Method> {
 
 fn note(core: &Core, notification: IncomingNotification<'_>) {
     if notification.method() == CancelNotification::METHOD {
-        // CANCEL-10: it has no effect on a session that is unknown or idle. RPC-04: it is never answered.
+        // CANCEL-10: it has no effect on a session that is unknown or idle. RPC-04: it is never
+        // answered.
         let cancel = notification.decode(serde_json::from_str::<CancelNotification>, |_| None);
         if let Some(entry) = cancel.and_then(|cancel| core.sessions.get(&cancel.session_id)) {
             entry.cancel();
@@ -221,8 +223,8 @@ fn note(core: &Core, notification: IncomingNotification<'_>) {
     // EXT-08: unknown notifications are ignored.
 }
 
-/// Registers the turn and spawns it. The cancel token is in the table before this returns, so a cancel that
-/// follows the prompt at once finds it.
+/// Registers the turn and spawns it. The cancel token is in the table before this returns, so a
+/// cancel that follows the prompt at once finds it.
 // The request has the same members in both versions.
 pub(super) fn prompt(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
     let Some((request, responder)) = super::read::<PromptRequest>(request, client.is_v2()) else { return };
@@ -248,7 +250,8 @@ pub(super) fn prompt(core: &Arc<Core>, client: ClientHandle, request: IncomingRe
         Ok(running) => running,
         Err(refusal) => {
             let error = match refusal {
-                // PROMPT-13: one turn at a time; the second prompt is refused, and the first continues.
+                // PROMPT-13: one turn at a time; the second prompt is refused, and the first
+                // continues.
                 BeginError::Busy => ErrorObject::invalid_request("a turn is already running in this session"),
                 BeginError::Shut => Error::unknown_session(session_id.as_str()).to_wire(),
             };

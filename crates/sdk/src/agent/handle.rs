@@ -21,8 +21,9 @@ use crate::{Error, Result};
 /// Updates that are held for a session that is not open yet.
 const HELD: usize = 1024;
 
-/// Sends updates outside of turns: commands, modes, options, titles, replayed history. Part of [`OpenRequest`](super::OpenRequest).
-/// Cheap to clone; it does not keep the session alive and fails when the session is over.
+/// Sends updates outside of turns: commands, modes, options, titles, replayed history. Part of
+/// [`OpenRequest`](super::OpenRequest). Cheap to clone; it does not keep the session alive and
+/// fails when the session is over.
 ///
 /// Example: [`OpenedSession`](super::OpenedSession).
 #[derive(Clone)]
@@ -135,7 +136,8 @@ impl SessionHandle {
         &self.0.client
     }
 
-    /// Sends any update. Content of a turn belongs into [`Turn`](super::Turn), which sends it before the response.
+    /// Sends any update. Content of a turn belongs into [`Turn`](super::Turn), which sends it
+    /// before the response.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the update needs a capability that the client does not have.
@@ -167,7 +169,8 @@ impl SessionHandle {
         }
     }
 
-    /// Version 2 has options only, so a mode is sent as one. Before the session is open it is part of the response.
+    /// Version 2 has options only, so a mode is sent as one. Before the session is open it is part
+    /// of the response.
     async fn send_mode(&self, mode: &SessionModeId) -> Result<()> {
         let Ok(entry) = self.entry() else { return Ok(()) };
         options::put_mode(entry.state().settings(), mode)?;

@@ -17,8 +17,8 @@ use crate::{Error, Result};
 // INIT-25: a second `initialize` keeps all sessions.
 pub(super) fn initialize(core: &Core, request: InitializeRequest, responder: Responder) {
     let client = &request.client_capabilities;
-    // INIT-06, INIT-07: the newest supported version, unless the client offers version 2 to an agent that speaks it.
-    // INIT-31: with the capabilities.
+    // INIT-06, INIT-07: the newest supported version, unless the client offers version 2 to an
+    // agent that speaks it. INIT-31: with the capabilities.
     let response = InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities(&core.services, client))
         .auth_methods(auth_methods(&core.services, client))

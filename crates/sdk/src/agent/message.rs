@@ -11,12 +11,13 @@ use super::v2::{self, MessageIds};
 use crate::Result;
 use crate::id::unique_id;
 
-/// A message or thought of the agent, with an id of its own. Made by [`Turn::message`](super::Turn::message) and
-/// [`Turn::thought`](super::Turn::thought). Several may grow at the same time.
+/// A message or thought of the agent, with an id of its own. Made by
+/// [`Turn::message`](super::Turn::message) and [`Turn::thought`](super::Turn::thought). Several may
+/// grow at the same time.
 ///
-/// Version 1 cannot take text back. There [`replace`](Message::replace) sends only what is appended, if the new text starts with
-/// the old one, and otherwise the whole text as a new message; [`clear`](Message::clear) sends nothing, and later text is a new
-/// message.
+/// Version 1 cannot take text back. There [`replace`](Message::replace) sends only what is
+/// appended, if the new text starts with the old one, and otherwise the whole text as a new
+/// message; [`clear`](Message::clear) sends nothing, and later text is a new message.
 ///
 /// ```
 /// use attache::agent::Turn;

@@ -17,7 +17,8 @@ pub(super) struct Method {
     pub(super) serve: Serve,
     /// Whether the agent has the service. Without it the method does not exist.
     pub(super) is_installed: fn(&Services) -> bool,
-    // AUTH-05: methods that start or inspect sessions. AUTH-18: open sessions continue after a logout.
+    // AUTH-05: methods that start or inspect sessions. AUTH-18: open sessions continue after a
+    // logout.
     pub(super) needs_login: bool,
 }
 

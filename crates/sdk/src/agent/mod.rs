@@ -1,8 +1,10 @@
-//! The agent side: answer prompts, report tool calls, ask for permission, use files and terminals of the client.
+//! The agent side: answer prompts, report tool calls, ask for permission, use files and terminals
+//! of the client.
 //!
-//! Implement [`AgentSession`], which answers prompts, and pass [`serve`] a function that opens sessions. Install further
-//! services on [`Agent`]; installing a service advertises it. Inside a prompt everything goes through [`Turn`]: text,
-//! plans, tool calls, permission requests, and the files and terminals of the client, which are `None` if it provides none.
+//! Implement [`AgentSession`], which answers prompts, and pass [`serve`] a function that opens
+//! sessions. Install further services on [`Agent`]; installing a service advertises it. Inside a
+//! prompt everything goes through [`Turn`]: text, plans, tool calls, permission requests, and the
+//! files and terminals of the client, which are `None` if it provides none.
 //!
 //! ```
 //! use attache::agent::{AgentSession, Turn, usual_options};
@@ -32,11 +34,16 @@
 //! }
 //! ```
 //!
-//! The SDK owns the session table, cancel tokens, the order of messages, capability checks, the login gate and version
-//! negotiation. [`examples/echo_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/echo_agent.rs) and [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs) are complete programs.
+//! The SDK owns the session table, cancel tokens, the order of messages, capability checks, the
+//! login gate and version negotiation.
+//! [`examples/echo_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/echo_agent.rs)
+//! and
+//! [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs)
+//! are complete programs.
 
-// Reading order: `builder`, `session`, `dispatch`, `turn_task`, `turn`, `tool`, `tool_state`. Never: dispatch waits; an update of a turn follows its
-// response; an update of a session precedes the response that names it, or follows its end; user code runs under a lock.
+// Reading order: `builder`, `session`, `dispatch`, `turn_task`, `turn`, `tool`, `tool_state`.
+// Never: dispatch waits; an update of a turn follows its response; an update of a session precedes
+// the response that names it, or follows its end; user code runs under a lock.
 
 mod ask;
 mod auth;
@@ -109,7 +116,8 @@ use crate::{Link, Result};
 
 /// Serves one client over a link with sessions that `open` creates, and no further services.
 ///
-/// Example: [`examples/echo_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/echo_agent.rs).
+/// Example:
+/// [`examples/echo_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/echo_agent.rs).
 pub async fn serve<F, Fut, O>(open: F, link: Link) -> Result<()>
 where
     F: Fn(OpenRequest) -> Fut + Send + Sync + 'static,
@@ -119,7 +127,8 @@ where
     Agent::new(open).serve(link).await
 }
 
-/// Decodes a request and opens it. Version 2 has no peers with known mistakes, so nothing is repaired there.
+/// Decodes a request and opens it. Version 2 has no peers with known mistakes, so nothing is
+/// repaired there.
 fn read<R: Request>(request: IncomingRequest<'_>, in_v2: bool) -> Option<(R, Responder)> {
     request.decode(attache_wire::from_text, |params| match in_v2 {
         true => attache_wire::decode(params).map_err(invalid_params),

@@ -205,7 +205,8 @@ pub(super) fn is_visible(option: &SessionConfigOption, client: &ClientHandle) ->
     booleans || !matches!(option.kind, SessionConfigKind::Boolean(_))
 }
 
-/// Checks that the current settings are available; otherwise the client would show values that cannot be chosen.
+/// Checks that the current settings are available; otherwise the client would show values that
+/// cannot be chosen.
 pub(super) fn check_settings(settings: &Settings) -> Result<()> {
     if let Some(modes) = &settings.modes
         && !modes.available_modes.iter().any(|mode| mode.id == modes.current_mode_id)

@@ -52,8 +52,9 @@ impl OwnTerminalBuilder {
         self
     }
 
-    /// Lets the client cancel the command alone: then [`OwnTerminal::cancellation`] is raised, and the agent ends the command
-    /// and reports its [exit](OwnTerminal::exit). Version 1 can only cancel the turn.
+    /// Lets the client cancel the command alone: then [`OwnTerminal::cancellation`] is raised, and
+    /// the agent ends the command and reports its [exit](OwnTerminal::exit). Version 1 can only
+    /// cancel the turn.
     // V2-30
     pub fn cancellable(mut self) -> Self {
         self.cancellable = true;
@@ -106,11 +107,12 @@ fn checked_size((cols, rows): (u16, u16)) -> Result<wire_v2::TerminalSize> {
     }
 }
 
-/// A command that the agent runs, and its output. End it with [`exit`](OwnTerminal::exit); dropped before, it is reported to
-/// have ended.
+/// A command that the agent runs, and its output. End it with [`exit`](OwnTerminal::exit); dropped
+/// before, it is reported to have ended.
 ///
-/// Version 2 shows it as a terminal. Version 1 shows it as text of the tool call, which is sent whole with every change and holds
-/// the last mebibyte of output; it is never a terminal of the client.
+/// Version 2 shows it as a terminal. Version 1 shows it as text of the tool call, which is sent
+/// whole with every change and holds the last mebibyte of output; it is never a terminal of the
+/// client.
 ///
 /// ```
 /// use attache::agent::{TerminalExit, Tool};
@@ -271,7 +273,8 @@ struct Output {
 }
 
 impl Output {
-    /// Keeps the last mebibyte. The buffer holds up to twice as much, so that a byte is moved once at most.
+    /// Keeps the last mebibyte. The buffer holds up to twice as much, so that a byte is moved once
+    /// at most.
     fn append(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         if self.bytes.len() > 2 * MAX_KEPT {

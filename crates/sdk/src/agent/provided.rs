@@ -58,9 +58,11 @@ impl Turn<'_> {
     }
 }
 
-/// Reads files through the client, with unsaved changes. Usable during its turn; made by [`Turn::read_files`].
+/// Reads files through the client, with unsaved changes. Usable during its turn; made by
+/// [`Turn::read_files`].
 ///
-/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
+/// Example:
+/// [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 #[derive(Clone)]
 pub struct FileReader(Arc<TurnState>);
 
@@ -71,8 +73,8 @@ impl FileReader {
         self.read_lines(path, None, None).await
     }
 
-    /// Like [`read`](Self::read), but returns `None` if the file does not exist. Use it before you overwrite a file: after any
-    /// other error the content is unknown.
+    /// Like [`read`](Self::read), but returns `None` if the file does not exist. Use it before you
+    /// overwrite a file: after any other error the content is unknown.
     ///
     /// # Errors
     /// When the client refuses for another reason than a missing file, or the connection ended.
@@ -101,7 +103,8 @@ impl FileReader {
 
 /// Writes files through the client. Usable during its turn; made by [`Turn::write_files`].
 ///
-/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
+/// Example:
+/// [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 #[derive(Clone)]
 pub struct FileWriter(Arc<TurnState>);
 
@@ -121,7 +124,8 @@ impl FileWriter {
 pub struct ClientTerminals(Arc<TurnState>);
 
 impl ClientTerminals {
-    /// Describes a command; [`TerminalBuilder::start`] runs it. `program` is a program, not a shell line.
+    /// Describes a command; [`TerminalBuilder::start`] runs it. `program` is a program, not a shell
+    /// line.
     // TERM-14
     pub fn command(&self, program: impl Into<String>) -> TerminalBuilder {
         let request = CreateTerminalRequest::new(self.0.session_id().clone(), program.into());
@@ -174,7 +178,8 @@ impl TerminalBuilder {
         if let Some(error) = self.bad_cwd {
             return Err(error);
         }
-        // TERM-05: the request is never cancelled, so that a terminal which comes too late is released instead of lost.
+        // TERM-05: the request is never cancelled, so that a terminal which comes too late is
+        // released instead of lost.
         let (client, session) = (self.turn.client().clone(), self.turn.session_id().clone());
         let made = self.turn.request_without_cancel(&self.request, move |made| {
             let id = made.terminal_id;
@@ -221,7 +226,8 @@ impl ClientTerminal {
         Ok(TerminalExitStatus::new().exit_code(exit.exit_code).signal(exit.signal))
     }
 
-    /// Keeps the command beyond its turn: [`wait`](ClientTerminal::wait) no longer ends with the turn.
+    /// Keeps the command beyond its turn: [`wait`](ClientTerminal::wait) no longer ends with the
+    /// turn.
     pub fn into_background(mut self) -> Self {
         self.turn = None;
         self

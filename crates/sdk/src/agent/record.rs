@@ -9,8 +9,8 @@ use crate::task::{catch_handler_panic, lock};
 
 pub(super) type RecordHook = Arc<dyn Fn(&SessionId, &SessionUpdate) + Send + Sync>;
 
-/// Calls the hook in wire order. Updates are queued while they are encoded, under the lock of the connection; the hook, which
-/// is user code, runs afterwards without a lock.
+/// Calls the hook in wire order. Updates are queued while they are encoded, under the lock of the
+/// connection; the hook, which is user code, runs afterwards without a lock.
 pub(super) struct Recorder {
     hook: RecordHook,
     queue: Mutex<Queue>,

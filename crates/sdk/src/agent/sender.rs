@@ -52,7 +52,8 @@ impl UpdateSender {
         }
     }
 
-    /// Sends the end of something, even if the turn is cancelled, and does not wait for room. Returns whether it was sent.
+    /// Sends the end of something, even if the turn is cancelled, and does not wait for room.
+    /// Returns whether it was sent.
     pub(super) fn send_now<U: Recordable>(&self, update: &U) -> bool {
         match self {
             UpdateSender::Turn(turn) => turn.update_now(update),

@@ -18,23 +18,26 @@ use crate::{Prompt, Result};
 
 /// A conversation of an agent. The SDK owns ids, cancel tokens, order and responses.
 ///
-/// Example: [`examples/echo_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/echo_agent.rs).
+/// Example:
+/// [`examples/echo_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/echo_agent.rs).
 pub trait AgentSession: Send + Sync + 'static {
-    /// Answers one prompt. Messages sent through `turn` reach the client before the response; `turn` cannot outlive this call.
+    /// Answers one prompt. Messages sent through `turn` reach the client before the response;
+    /// `turn` cannot outlive this call.
     ///
-    /// When the user cancels, everything that waits inside `turn` ends with [`Error::Cancelled`](crate::Error), so `?`
-    /// is all that most agents need. The client then gets `cancelled`, whatever this returns.
+    /// When the user cancels, everything that waits inside `turn` ends with
+    /// [`Error::Cancelled`](crate::Error), so `?` is all that most agents need. The client then
+    /// gets `cancelled`, whatever this returns.
     fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> impl Future<Output = Result<StopReason>> + Send;
 
-    /// Handles a change of the mode by the user, to one of [`OpenedSession::modes`]. An error keeps the old mode. Not called for
-    /// [`SessionHandle::set_mode`].
+    /// Handles a change of the mode by the user, to one of [`OpenedSession::modes`]. An error keeps
+    /// the old mode. Not called for [`SessionHandle::set_mode`].
     fn mode_changed(&self, mode: &SessionModeId) -> impl Future<Output = Result<()>> + Send {
         let _ = mode;
         ready(Ok(()))
     }
 
-    /// Handles a change of an option by the user, one of [`OpenedSession::options`]. An error keeps the old value. Not called
-    /// for [`SessionHandle::set_option`].
+    /// Handles a change of an option by the user, one of [`OpenedSession::options`]. An error keeps
+    /// the old value. Not called for [`SessionHandle::set_option`].
     fn option_changed(
         &self,
         id: &SessionConfigId,
@@ -44,7 +47,8 @@ pub trait AgentSession: Send + Sync + 'static {
         ready(Ok(()))
     }
 
-    /// Handles a change of the model by the user, to one of [`OpenedSession::models`]. An error keeps the old model.
+    /// Handles a change of the model by the user, to one of [`OpenedSession::models`]. An error
+    /// keeps the old model.
     #[cfg(feature = "drafts")]
     fn model_changed(&self, model: &ModelId) -> impl Future<Output = Result<()>> + Send {
         let _ = model;
@@ -57,7 +61,8 @@ pub trait AgentSession: Send + Sync + 'static {
     }
 }
 
-/// Sessions can be shared: an agent that keeps a table of its sessions returns a clone of the `Arc`.
+/// Sessions can be shared: an agent that keeps a table of its sessions returns a clone of the
+/// `Arc`.
 impl<S: AgentSession> AgentSession for Arc<S> {
     fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> impl Future<Output = Result<StopReason>> + Send {
         S::prompt(self, turn, prompt)
@@ -104,23 +109,27 @@ pub struct OpenRequest {
     /// The working directory, absolute.
     // ROOT-02
     pub cwd: PathBuf,
-    /// Additional roots; empty unless [`Agent::additional_directories`](super::Agent::additional_directories) was called.
+    /// Additional roots; empty unless
+    /// [`Agent::additional_directories`](super::Agent::additional_directories) was called.
     pub additional_directories: Vec<PathBuf>,
     /// The MCP servers to connect to.
     // MCP-05
     pub mcp_servers: Vec<McpServer>,
-    /// The system prompt; `None` unless [`Agent::system_prompts`](super::Agent::system_prompts) was called.
+    /// The system prompt; `None` unless [`Agent::system_prompts`](super::Agent::system_prompts) was
+    /// called.
     #[cfg(feature = "unstable")]
     pub system_prompt: Option<attache_wire::v1::SystemPrompt>,
     /// `_meta` of the request.
     pub meta: Option<Meta>,
     /// The client.
     pub client: ClientHandle,
-    /// Sends updates outside of turns. Updates sent before the session is open follow the response, except for a replay.
+    /// Sends updates outside of turns. Updates sent before the session is open follow the response,
+    /// except for a replay.
     pub session: SessionHandle,
 }
 
-/// A session with its modes, options and commands. Handlers that have none return their [`AgentSession`] itself.
+/// A session with its modes, options and commands. Handlers that have none return their
+/// [`AgentSession`] itself.
 ///
 /// ```
 /// use attache::agent::{AgentSession, OpenRequest, OpenedSession, OptionValue, SessionHandle, Turn};
@@ -175,7 +184,8 @@ impl<S: AgentSession> OpenedSession<S> {
         OpenedSession { session, id: None, settings: Settings::default(), commands: None }
     }
 
-    /// Sets the session id, which must be unique. Ignored for load and resume, where the client knows the id.
+    /// Sets the session id, which must be unique. Ignored for load and resume, where the client
+    /// knows the id.
     // SESS-03
     pub fn id(mut self, id: impl Into<SessionId>) -> Self {
         self.id = Some(id.into());
@@ -189,8 +199,9 @@ impl<S: AgentSession> OpenedSession<S> {
         self
     }
 
-    /// Sets the config options. For a session without [`modes`](Self::modes), an option of category `mode` is shown as modes to
-    /// clients of version 1, and a change of the mode is one of the option.
+    /// Sets the config options. For a session without [`modes`](Self::modes), an option of category
+    /// `mode` is shown as modes to clients of version 1, and a change of the mode is one of the
+    /// option.
     // CONF-01
     pub fn options(mut self, options: Vec<SessionConfigOption>) -> Self {
         self.settings.options = Some(options);

@@ -1,5 +1,5 @@
-//! State of a session that its turns, tool calls and background work share. It does not hold the session itself, so that a
-//! session may keep handles of them.
+//! State of a session that its turns, tool calls and background work share. It does not hold the
+//! session itself, so that a session may keep handles of them.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};

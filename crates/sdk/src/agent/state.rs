@@ -45,8 +45,8 @@ pub struct StatefulAgent<T> {
 }
 
 impl Agent {
-    /// Creates an agent whose handlers get an `Arc` of `state` as their first argument, so that no closure has to clone it. Pass an
-    /// `Arc` that exists already as it is.
+    /// Creates an agent whose handlers get an `Arc` of `state` as their first argument, so that no
+    /// closure has to clone it. Pass an `Arc` that exists already as it is.
     pub fn with_state<T, F, Fut, O>(state: impl Into<Arc<T>>, open: F) -> StatefulAgent<T>
     where
         T: Send + Sync + 'static,

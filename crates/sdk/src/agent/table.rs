@@ -31,7 +31,8 @@ pub(super) struct SessionEntry {
 }
 
 pub(super) struct State {
-    /// The turns that have not ended, by number: the running one, then those that wait for it. Registered by dispatch.
+    /// The turns that have not ended, by number: the running one, then those that wait for it.
+    /// Registered by dispatch.
     turns: Vec<QueuedTurn>,
     /// The number of the latest turn.
     begun: u64,
@@ -98,8 +99,9 @@ impl SessionEntry {
     }
 
     // PROMPT-13, CANCEL-12
-    /// Registers a turn. One runs at a time. The next turn waits for a cancelled one that has not ended
-    /// ([`TurnSlot::wait_turn`]), because clients do not wait after a cancel. With `queue` it waits for any.
+    /// Registers a turn. One runs at a time. The next turn waits for a cancelled one that has not
+    /// ended ([`TurnSlot::wait_turn`]), because clients do not wait after a cancel. With `queue` it
+    /// waits for any.
     pub(super) fn begin(
         self: &Arc<Self>,
         token: CancelToken,
@@ -160,8 +162,8 @@ impl SessionEntry {
         }
     }
 
-    /// Enqueues a change of modes or options. Called by dispatch, so that changes happen in wire order although each has its own
-    /// task.
+    /// Enqueues a change of modes or options. Called by dispatch, so that changes happen in wire
+    /// order although each has its own task.
     pub(super) fn enqueue_change(&self) -> QueuePosition {
         let done = CancelToken::new();
         let before = self.state().changed.replace(done.clone());
@@ -219,8 +221,8 @@ impl TurnSlot {
     }
 
     // SESS-27
-    /// Ends the turn and responds in one step, so that `session/close` is answered after the turn and a client that
-    /// prompts again at once is not refused.
+    /// Ends the turn and responds in one step, so that `session/close` is answered after the turn
+    /// and a client that prompts again at once is not refused.
     pub(super) fn finish(mut self, answer: impl FnOnce()) {
         self.finished = true;
         let mut state = self.entry.state();

@@ -25,7 +25,8 @@ use crate::{Edit, Error, Result};
 
 /// A tool call before it is reported. Made by [`Turn::tool`](super::Turn::tool).
 ///
-/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
+/// Example:
+/// [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 #[must_use = "nothing is reported before `start`"]
 pub struct ToolBuilder {
     turn: Arc<TurnState>,
@@ -92,8 +93,8 @@ impl ToolBuilder {
         self.content(edit)
     }
 
-    /// Lets the client cancel this call alone: then [`Tool::cancellation`] is raised, and the agent ends the call. Version 1
-    /// can only cancel the turn, which raises it too.
+    /// Lets the client cancel this call alone: then [`Tool::cancellation`] is raised, and the agent
+    /// ends the call. Version 1 can only cancel the turn, which raises it too.
     // V2-30
     pub fn cancellable(mut self) -> Self {
         self.state.cancellable = true;
@@ -201,7 +202,8 @@ impl ToolShared {
         lock(&self.state).status.as_ref().is_some_and(ToolStatus::is_final)
     }
 
-    /// Applies a change. Returns the whole `_meta` if it changed, and content that is to be recorded.
+    /// Applies a change. Returns the whole `_meta` if it changed, and content that is to be
+    /// recorded.
     fn apply(&self, change: &ToolChange) -> (Option<Meta>, Option<Vec<ToolContent>>) {
         let mut state = lock(&self.state);
         state.apply(change);
@@ -278,10 +280,12 @@ impl ToolShared {
     }
 }
 
-/// A reported tool call. End it with [`complete`](Tool::complete), [`fail`](Tool::fail) or [`cancel`](Tool::cancel); otherwise
-/// the end of the turn reports it as failed, or as cancelled if it was.
+/// A reported tool call. End it with [`complete`](Tool::complete), [`fail`](Tool::fail) or
+/// [`cancel`](Tool::cancel); otherwise the end of the turn reports it as failed, or as cancelled if
+/// it was.
 ///
-/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
+/// Example:
+/// [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 // TOOL-10
 pub struct Tool {
     pub(super) shared: Arc<ToolShared>,
@@ -299,7 +303,8 @@ impl Tool {
         self.update(ToolChange::new().status(ToolStatus::InProgress)).await
     }
 
-    /// Reports that the tool is interrupted and may continue; [`run`](Self::run) does. Version 1 shows it as running.
+    /// Reports that the tool is interrupted and may continue; [`run`](Self::run) does. Version 1
+    /// shows it as running.
     pub async fn pause(&self) -> Result<()> {
         self.update(ToolChange::new().status(ToolStatus::Paused)).await
     }
@@ -310,7 +315,8 @@ impl Tool {
         self.update(ToolChange::new().content(content)).await
     }
 
-    /// Appends content. Version 1 gets the whole content so far, of which the SDK keeps the last mebibyte.
+    /// Appends content. Version 1 gets the whole content so far, of which the SDK keeps the last
+    /// mebibyte.
     // V2-17
     pub async fn append(&self, content: impl Into<ToolContent>) -> Result<()> {
         self.shared.append(content.into()).await
@@ -322,7 +328,8 @@ impl Tool {
         self.append(edit).await
     }
 
-    /// Describes a terminal of the agent, whose output the call shows; [`OwnTerminalBuilder::start`] reports it.
+    /// Describes a terminal of the agent, whose output the call shows;
+    /// [`OwnTerminalBuilder::start`] reports it.
     pub fn terminal(&self, command: impl Into<String>) -> OwnTerminalBuilder {
         OwnTerminalBuilder::new(self.shared.clone(), command.into())
     }

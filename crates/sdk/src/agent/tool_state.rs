@@ -45,7 +45,8 @@ pub struct ToolChange {
     pub raw_input: Patch<Json>,
     /// The output: any JSON.
     pub raw_output: Patch<Json>,
-    /// `_meta`, patched by key: `null` removes a key, and other values replace it. Version 1 gets the whole `_meta`.
+    /// `_meta`, patched by key: `null` removes a key, and other values replace it. Version 1 gets
+    /// the whole `_meta`.
     pub meta: Patch<Meta>,
 }
 

@@ -24,7 +24,8 @@ use crate::{Error, Prompt, Result};
 
 /// One prompt that is being answered: sends text, plans and tool calls to the client.
 ///
-/// A turn borrows, so it cannot be kept beyond the prompt handler, and nothing is sent after the response:
+/// A turn borrows, so it cannot be kept beyond the prompt handler, and nothing is sent after the
+/// response:
 ///
 /// ```compile_fail
 /// use attache::agent::{AgentSession, Turn};
@@ -60,8 +61,8 @@ pub struct Turn<'a> {
     inner: &'a Arc<TurnState>,
 }
 
-/// A turn for background tasks. It does not borrow; instead, everything fails with [`Error::Cancelled`] once the turn has
-/// ended.
+/// A turn for background tasks. It does not borrow; instead, everything fails with
+/// [`Error::Cancelled`] once the turn has ended.
 ///
 /// Example: [`Turn`].
 #[derive(Clone)]
@@ -85,7 +86,8 @@ impl Turn<'_> {
         self.send(SessionUpdate::AgentMessageChunk(ContentChunk::new(block))).await
     }
 
-    /// Starts a message of the answer that can be changed later, beside the text of [`say`](Self::say).
+    /// Starts a message of the answer that can be changed later, beside the text of
+    /// [`say`](Self::say).
     pub fn message(&self) -> Message {
         Message::answer(UpdateSender::Turn(self.inner.clone()))
     }
@@ -126,16 +128,18 @@ impl Turn<'_> {
 
     /// Describes a tool call; [`ToolBuilder::start`] reports it.
     ///
-    /// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
+    /// Example:
+    /// [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
     pub fn tool(&self, title: impl Into<String>) -> ToolBuilder {
         ToolBuilder::new(self.inner.clone(), title.into())
     }
 
-    /// Waits for the next prompt that the user sends while this turn runs, and inserts it into the conversation. Dropping the
-    /// future loses no prompt. A prompt that no turn takes starts a turn of its own.
+    /// Waits for the next prompt that the user sends while this turn runs, and inserts it into the
+    /// conversation. Dropping the future loses no prompt. A prompt that no turn takes starts a turn
+    /// of its own.
     ///
-    /// Only agents with [steering](super::Agent::steering) get prompts in this way; otherwise it waits until the turn is
-    /// cancelled.
+    /// Only agents with [steering](super::Agent::steering) get prompts in this way; otherwise it
+    /// waits until the turn is cancelled.
     ///
     /// # Errors
     /// [`Error::Cancelled`] when the turn is cancelled.

@@ -25,7 +25,8 @@ use crate::race::{First, race};
 use crate::task::lock;
 use crate::{Error, Prompt, Result};
 
-/// State that all handles of a turn share. It does not hold the session, so a session may keep a handle.
+/// State that all handles of a turn share. It does not hold the session, so a session may keep a
+/// handle.
 pub(super) struct TurnState {
     client: ClientHandle,
     shared: Arc<SessionShared>,
@@ -127,8 +128,8 @@ impl TurnState {
         }
     }
 
-    /// Like [`request`](Self::request), but never cancels the request, because its effect has to be undone: if the caller no
-    /// longer waits, the value that `make` returns is dropped.
+    /// Like [`request`](Self::request), but never cancels the request, because its effect has to be
+    /// undone: if the caller no longer waits, the value that `make` returns is dropped.
     pub(super) async fn request_without_cancel<R: Request, T: Send + 'static>(
         &self,
         request: &R,
@@ -189,7 +190,8 @@ impl TurnState {
         }
     }
 
-    /// Inserts a prompt into the conversation. In version 2 that answers it. The caller flushes the records.
+    /// Inserts a prompt into the conversation. In version 2 that answers it. The caller flushes the
+    /// records.
     // V2-08, V2-10
     pub(super) fn insert_prompt(&self, responder: &mut Option<Responder>, prompt: &mut Prompt) {
         let Some(ids) = &self.shared.ids else { return self.record_prompt(prompt) };

@@ -64,7 +64,8 @@ pub(super) async fn run(task: TurnTask) {
             inner.insert_prompt(&mut responder, &mut prompt);
             inner.begins();
             inner.client().flush_records();
-            // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as one.
+            // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as
+            // one.
             let handler = async {
                 let reason = running.entry().session.prompt(Turn::new(&inner), prompt).await?;
                 inner.until_released().await;
@@ -82,8 +83,8 @@ pub(super) async fn run(task: TurnTask) {
             // The handler is dropped here, which releases its terminals (TERM-05).
         }
     };
-    // CANCEL-05, CANCEL-06, CANCEL-23: the token decides, not the result of the handler. PROMPT-20: any other failure is an
-    // error, never an invented stop reason.
+    // CANCEL-05, CANCEL-06, CANCEL-23: the token decides, not the result of the handler. PROMPT-20:
+    // any other failure is an error, never an invented stop reason.
     let outcome = if token.is_cancelled() { Ok(StopReason::Cancelled) } else { outcome };
     drop(ending);
     tracing::debug!(parent: &span, ok = outcome.is_ok(), "turn ended");

@@ -19,7 +19,8 @@ use super::events::ConnectionEvents;
 use super::session_builder::{New, Reopen, Replay, SessionBuilder};
 use crate::{Error, Result};
 
-/// A connected and initialized agent. Cheap to clone; the connection ends when the last handle and the last session are dropped.
+/// A connected and initialized agent. Cheap to clone; the connection ends when the last handle and
+/// the last session are dropped.
 ///
 /// Abilities that an agent may lack are `Option`s, so calling one without a check does not compile:
 ///
@@ -83,10 +84,12 @@ impl AgentHandle {
 
     /// Logs in by a method that the agent performs itself. No credentials are passed.
     ///
-    /// An agent that requires a login refuses other requests with [`is_auth_required`](Error::is_auth_required).
+    /// An agent that requires a login refuses other requests with
+    /// [`is_auth_required`](Error::is_auth_required).
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the agent does not list the method or does not perform it itself. Nothing is sent then.
+    /// [`Error::Unsupported`] if the agent does not list the method or does not perform it itself.
+    /// Nothing is sent then.
     // AUTH-02, AUTH-20, AUTH-03, AUTH-10, AUTH-21
     pub async fn authenticate(&self, method: impl Into<AuthMethodId>) -> Result<()> {
         let id = method.into();
@@ -111,8 +114,9 @@ impl AgentHandle {
         self.auth_methods().iter().find(|method| method.id() == Some(id))
     }
 
-    /// The command to run in a terminal for a login method of that type: `base`, with which this agent was started, and the
-    /// additions of the method. Exit status 0 is success; connect again then. `None` for other methods.
+    /// The command to run in a terminal for a login method of that type: `base`, with which this
+    /// agent was started, and the additions of the method. Exit status 0 is success; connect again
+    /// then. `None` for other methods.
     // AUTH-11, AUTH-12, AUTH-13
     pub fn login_command(&self, base: Command, method: &AuthMethodId) -> Option<Command> {
         let AuthMethod::Terminal(terminal) = self.auth_method(method)? else { return None };
@@ -123,7 +127,8 @@ impl AgentHandle {
     /// Describes a new session in a directory; awaiting the builder opens it.
     ///
     /// # Errors
-    /// When the directory is not absolute, or the agent refuses, for example because it requires authentication.
+    /// When the directory is not absolute, or the agent refuses, for example because it requires
+    /// authentication.
     // ROOT-01
     pub fn new_session(&self, cwd: impl Into<PathBuf>) -> SessionBuilder<New> {
         SessionBuilder::of(self.clone(), New(()), cwd)
@@ -141,7 +146,8 @@ impl AgentHandle {
         self.session_capability(|can| can.resume.is_some()).map(SessionResumer)
     }
 
-    /// Describes a stored session to open, with as much of its history as `replay` says; awaiting the builder opens it.
+    /// Describes a stored session to open, with as much of its history as `replay` says; awaiting
+    /// the builder opens it.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the agent cannot do that. Nothing is sent then.
@@ -181,12 +187,14 @@ impl AgentHandle {
 
     /// Connection-level events. `None` if already taken.
     ///
-    /// Reading them is optional, but questions that belong to no session are answered `cancel` while nothing reads.
+    /// Reading them is optional, but questions that belong to no session are answered `cancel`
+    /// while nothing reads.
     pub fn events(&self) -> Option<ConnectionEvents> {
         self.0.events.reader()
     }
 
-    /// Sends any typed request, such as an extension method. The caller checks that the agent supports it.
+    /// Sends any typed request, such as an extension method. The caller checks that the agent
+    /// supports it.
     ///
     /// # Errors
     /// When the agent refuses, answers with another type, or disconnects.
@@ -209,19 +217,20 @@ impl AgentHandle {
         self.0.peer.closed().await
     }
 
-    /// Returns the inbound budget of the connection. A [tap](crate::Link::tap) that keeps lines for later counts them here, so that the
-    /// reader rests while there are too many.
+    /// Returns the inbound budget of the connection. A [tap](crate::Link::tap) that keeps lines for
+    /// later counts them here, so that the reader rests while there are too many.
     pub fn backlog(&self) -> &Backlog {
         self.0.peer.backlog()
     }
 
-    /// Whether the agent has disconnected. True as soon as a call has failed with [`Error::Closed`]; [`closed`](Self::closed) then
-    /// returns the exit status.
+    /// Whether the agent has disconnected. True as soon as a call has failed with
+    /// [`Error::Closed`]; [`closed`](Self::closed) then returns the exit status.
     pub fn is_closed(&self) -> bool {
         self.0.peer.is_read_closed()
     }
 
-    /// Ends the connection and a child process: closes its stdin, then terminates it. Returns the exit status of a child.
+    /// Ends the connection and a child process: closes its stdin, then terminates it. Returns the
+    /// exit status of a child.
     // STDIO-10
     pub async fn shutdown(&self) -> Option<ExitStatus> {
         self.0.peer.close();

@@ -1,7 +1,8 @@
 //! Questions of the agent, as values that are answered exactly once.
 //!
-//! A question is in two places: the value that the user holds, and the session's list of open questions, which a cancelled turn
-//! answers. The first answer counts. Dropping a question answers it, and so does a cancel by the agent.
+//! A question is in two places: the value that the user holds, and the session's list of open
+//! questions, which a cancelled turn answers. The first answer counts. Dropping a question answers
+//! it, and so does a cancel by the agent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,8 +88,8 @@ pub(crate) fn cancel_permission(responder: Responder) {
 /// A permission request of the agent, from [`Event::Permission`](super::Event::Permission) or
 /// [`Client::on_permission`](super::Client::on_permission).
 ///
-/// Answer with [`choose`](Self::choose), [`choose_kind`](Self::choose_kind) or [`cancel`](Self::cancel). Each takes the question,
-/// so a second answer does not compile:
+/// Answer with [`choose`](Self::choose), [`choose_kind`](Self::choose_kind) or
+/// [`cancel`](Self::cancel). Each takes the question, so a second answer does not compile:
 ///
 /// ```compile_fail
 /// # use attache::client::PermissionAsk;
@@ -98,8 +99,9 @@ pub(crate) fn cancel_permission(responder: Responder) {
 /// }
 /// ```
 ///
-/// A request that is dropped, or whose turn is cancelled, is answered `cancelled`. Show it to the user or follow the user's rules;
-/// the crate `attache-host` has a policy. The agent remembers options such as "always".
+/// A request that is dropped, or whose turn is cancelled, is answered `cancelled`. Show it to the
+/// user or follow the user's rules; the crate `attache-host` has a policy. The agent remembers
+/// options such as "always".
 // PERM-05, PERM-06, PERM-07
 // CANCEL-03, PERM-08, PERM-14
 pub struct PermissionAsk {
@@ -158,7 +160,8 @@ impl PermissionAsk {
         self.details()?.description.as_deref()
     }
 
-    /// The command, if the question is about one. Agents of version 1 describe it in the tool call only.
+    /// The command, if the question is about one. Agents of version 1 describe it in the tool call
+    /// only.
     ///
     /// ```
     /// use attache::client::PermissionAsk;

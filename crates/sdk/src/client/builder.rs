@@ -42,7 +42,8 @@ type RequestFn = Arc<dyn Fn(RequestContext, Option<&RawValue>, Responder) + Send
 type NotificationFn = Arc<dyn Fn(Weak<Core>, Option<&RawValue>) + Send + Sync>;
 type PermissionFn = Arc<dyn Fn(PermissionAsk, RequestContext) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// Time for `initialize`: an agent that is downloaded first is slow, one that is silent for this long is broken.
+/// Time for `initialize`: an agent that is downloaded first is slow, one that is silent for this
+/// long is broken.
 const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for an agent to end a cancelled turn.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
@@ -89,8 +90,8 @@ impl Services {
         }
     }
 
-    /// Whether an agent of version 1 has to be asked for that version: from the offer of version 2 it would not learn what this
-    /// client can do.
+    /// Whether an agent of version 1 has to be asked for that version: from the offer of version 2
+    /// it would not learn what this client can do.
     fn needs_version_1(&self) -> bool {
         self.capabilities() != ClientCapabilities::new()
     }
@@ -114,9 +115,11 @@ impl Services {
 
 /// A client with the services that it provides. It can connect many times.
 ///
-/// Example: [`examples/client.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/client.rs).
+/// Example:
+/// [`examples/client.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/client.rs).
 ///
-/// The agent learns about exactly the installed services; calls of others are answered "method not found".
+/// The agent learns about exactly the installed services; calls of others are answered "method not
+/// found".
 #[derive(Clone)]
 pub struct Client(pub(super) Services);
 
@@ -156,7 +159,8 @@ impl Client {
         self
     }
 
-    /// Sets name, version and title at once, for example those of the package: [`package_info!`](crate::package_info).
+    /// Sets name, version and title at once, for example those of the package:
+    /// [`package_info!`](crate::package_info).
     pub fn implementation(mut self, info: Implementation) -> Self {
         self.0.info = info;
         self
@@ -168,7 +172,8 @@ impl Client {
         self
     }
 
-    /// Provides files to read. The crate `attache-host` has an implementation that is confined to the session's roots.
+    /// Provides files to read. The crate `attache-host` has an implementation that is confined to
+    /// the session's roots.
     pub fn read_files(mut self, files: impl ReadFiles) -> Self {
         let files = Arc::new(files);
         self.0.read = Some(Arc::new(move |cx, request| {
@@ -178,7 +183,8 @@ impl Client {
         self
     }
 
-    /// Provides files to write. The crate `attache-host` has an implementation that is confined to the session's roots.
+    /// Provides files to write. The crate `attache-host` has an implementation that is confined to
+    /// the session's roots.
     pub fn write_files(mut self, files: impl WriteFiles) -> Self {
         let files = Arc::new(files);
         self.0.write = Some(Arc::new(move |cx, request| {
@@ -188,7 +194,8 @@ impl Client {
         self
     }
 
-    /// Provides terminals. Those of the crate `attache-host` end their processes, even if this process is killed.
+    /// Provides terminals. Those of the crate `attache-host` end their processes, even if this
+    /// process is killed.
     pub fn terminals<T: Terminals>(mut self, terminals: T) -> Self {
         let terminals = Arc::new(terminals);
         self.0.terminals = Some(Arc::new(move |cx, request| {
@@ -202,8 +209,8 @@ impl Client {
 
     /// Sets whether a missing file reads as an empty text instead of [`Error::not_found`].
     ///
-    /// Some agents create a file only if reading it returned an empty text. By default only these, which are known by name and
-    /// version, get the empty text.
+    /// Some agents create a file only if reading it returned an empty text. By default only these,
+    /// which are known by name and version, get the empty text.
     pub fn missing_files_are_empty(mut self, yes: bool) -> Self {
         self.0.missing_files_are_empty = Some(yes);
         self
@@ -215,13 +222,15 @@ impl Client {
         self
     }
 
-    /// Asks the user to visit web pages; the questions arrive as [`Event::Elicitation`](super::Event::Elicitation).
+    /// Asks the user to visit web pages; the questions arrive as
+    /// [`Event::Elicitation`](super::Event::Elicitation).
     pub fn elicitation_urls(mut self) -> Self {
         self.0.urls = true;
         self
     }
 
-    /// Runs the agent's program in a terminal for the user to log in; see [`AgentHandle::login_command`].
+    /// Runs the agent's program in a terminal for the user to log in; see
+    /// [`AgentHandle::login_command`].
     // AUTH-09
     pub fn terminal_auth(mut self) -> Self {
         self.0.more.auth = AuthCapabilities::new().terminal(true);
@@ -258,12 +267,14 @@ impl Client {
         self
     }
 
-    /// Serves an extension method in a task of its own. Few handlers run at once, because their answers may be large: wait for
-    /// slow things in [`RequestContext::pause`]. See [`extension!`](crate::extension).
+    /// Serves an extension method in a task of its own. Few handlers run at once, because their
+    /// answers may be large: wait for slow things in [`RequestContext::pause`]. See
+    /// [`extension!`](crate::extension).
     ///
-    /// Names of extensions start with an underscore, but others can be served too, except those that the protocol defines for
-    /// clients. `mcp/message` of MCP servers in the client is served like this: the answer holds the server's result or error,
-    /// and an error of the handler means that the server does not exist.
+    /// Names of extensions start with an underscore, but others can be served too, except those
+    /// that the protocol defines for clients. `mcp/message` of MCP servers in the client is served
+    /// like this: the answer holds the server's result or error, and an error of the handler means
+    /// that the server does not exist.
     // MCP-12
     // MCPA-05, EXT-05
     pub fn on_request<R, F, Fut>(mut self, handler: F) -> Self
@@ -290,8 +301,8 @@ impl Client {
         self
     }
 
-    /// Handles a notification of an extension, in wire order. It runs in the reader and must not block. The agent is `None` if
-    /// all its handles are dropped.
+    /// Handles a notification of an extension, in wire order. It runs in the reader and must not
+    /// block. The agent is `None` if all its handles are dropped.
     pub fn on_notification<N: Notification>(
         mut self,
         handler: impl Fn(N, Option<AgentHandle>) + Send + Sync + 'static,
@@ -308,23 +319,28 @@ impl Client {
         self
     }
 
-    /// Calls a hook for every line that is not a valid message, with the reason. It runs in the reader and must not block.
+    /// Calls a hook for every line that is not a valid message, with the reason. It runs in the
+    /// reader and must not block.
     pub fn on_noise(mut self, handler: impl Fn(&[u8], &str) + Send + Sync + 'static) -> Self {
         self.0.on_noise = Some(Arc::new(handler));
         self
     }
 
-    /// Calls a hook for every handler that fails with an error whose cause the peer cannot see. The peer gets `internal error` and
-    /// the id of the report. Without a hook the report goes to the `tracing` subscriber, or else as one line to stderr.
+    /// Calls a hook for every handler that fails with an error whose cause the peer cannot see. The
+    /// peer gets `internal error` and the id of the report. Without a hook the report goes to the
+    /// `tracing` subscriber, or else as one line to stderr.
     pub fn on_error(mut self, hook: impl Fn(&HandlerError<'_>) + Send + Sync + 'static) -> Self {
         self.0.on_error = Some(Arc::new(hook));
         self
     }
 
-    /// Decides permission requests in a task of their own, instead of [`Event::Permission`](super::Event::Permission). With it,
-    /// [`TurnEvents::text`](super::TurnEvents::text) can approve. A question that the handler drops is answered `cancelled`.
+    /// Decides permission requests in a task of their own, instead of
+    /// [`Event::Permission`](super::Event::Permission). With it,
+    /// [`TurnEvents::text`](super::TurnEvents::text) can approve. A question that the handler drops
+    /// is answered `cancelled`.
     ///
-    /// Programs that ask a person or follow rules use `attache-host`, whose policy decides by effects.
+    /// Programs that ask a person or follow rules use `attache-host`, whose policy decides by
+    /// effects.
     ///
     /// ```
     /// use attache::client::Client;
@@ -347,7 +363,8 @@ impl Client {
         self
     }
 
-    /// Sets the time for an agent to end a cancelled turn, before it is ended on this side; 30 seconds by default.
+    /// Sets the time for an agent to end a cancelled turn, before it is ended on this side; 30
+    /// seconds by default.
     pub fn cancel_deadline(mut self, deadline: Duration) -> Self {
         self.0.cancel_deadline = deadline;
         self
@@ -359,21 +376,23 @@ impl Client {
         self
     }
 
-    /// Sets the protocol versions that are offered; [`Protocol::V1`] by default, because version 2 is a draft.
+    /// Sets the protocol versions that are offered; [`Protocol::V1`] by default, because version 2
+    /// is a draft.
     pub fn protocol(mut self, protocol: Protocol) -> Self {
         self.0.protocol = protocol;
         self
     }
 
-    /// Connects to an agent and negotiates the version. Must be called within a tokio runtime. With the feature `http`, a
-    /// remote agent can be given by its URL; see [`IntoLink`].
+    /// Connects to an agent and negotiates the version. Must be called within a tokio runtime. With
+    /// the feature `http`, a remote agent can be given by its URL; see [`IntoLink`].
     ///
-    /// With [`Protocol::Auto`], a client with capabilities offers version 1 first, because an agent of version 1 would not learn of
-    /// them from the offer of version 2; see [`connect_with`](Self::connect_with).
+    /// With [`Protocol::Auto`], a client with capabilities offers version 1 first, because an agent
+    /// of version 1 would not learn of them from the offer of version 2; see
+    /// [`connect_with`](Self::connect_with).
     ///
     /// # Errors
-    /// [`Error::Timeout`], [`Error::Version`], [`Error::Closed`] or [`Error::Refused`]. The error holds the output of the agent
-    /// instead of an answer.
+    /// [`Error::Timeout`], [`Error::Version`], [`Error::Closed`] or [`Error::Refused`]. The error
+    /// holds the output of the agent instead of an answer.
     pub async fn connect(&self, to: impl IntoLink) -> Result<AgentHandle> {
         let link = to.into_link().await?;
         let offer = match self.0.protocol {
@@ -384,10 +403,12 @@ impl Client {
         self.connect_offering(link, offer).await
     }
 
-    /// Connects to an agent that can be started again: offers version 2, and where an agent of version 1 would not learn the
-    /// capabilities of this client from that, starts it a second time with version 1.
+    /// Connects to an agent that can be started again: offers version 2, and where an agent of
+    /// version 1 would not learn the capabilities of this client from that, starts it a second time
+    /// with version 1.
     ///
-    /// Remember [`AgentHandle::protocol_version`] of an agent and ask for [`Protocol::V1`] the next time, to start it once.
+    /// Remember [`AgentHandle::protocol_version`] of an agent and ask for [`Protocol::V1`] the next
+    /// time, to start it once.
     ///
     /// Example: [`Protocol`].
     ///
@@ -427,8 +448,9 @@ impl Client {
     async fn initialize(&self, agent: &AgentHandle, offer: ProtocolVersion) -> Result<()> {
         let core = &agent.0;
         let mut answer = self.offer(core, offer).await;
-        // A refusal leaves the connection as it was. An agent that says which versions it has is asked for one of them; one that
-        // does not know what to do with version 2 is asked for version 1.
+        // A refusal leaves the connection as it was. An agent that says which versions it has is
+        // asked for one of them; one that does not know what to do with version 2 is asked for
+        // version 1.
         if let Err(Error::Refused(error)) = &answer
             && let Some(other) = self.other_version(error, offer)
         {
@@ -474,7 +496,8 @@ impl Client {
         self.0.protocol.accepts(other).then_some(other)
     }
 
-    /// Sends `initialize` in the form of a version and reads the answer in the form of the version that it names.
+    /// Sends `initialize` in the form of a version and reads the answer in the form of the version
+    /// that it names.
     async fn offer(&self, core: &Core, version: ProtocolVersion) -> Result<Negotiated> {
         // INIT-01, WS-03: the first request. INIT-04: the newest version that we speak.
         let sent = async {
@@ -509,7 +532,8 @@ impl Client {
         // V2-04
         let answer = match read::<v2::InitializeRequest>(&raw) {
             Ok(answer) => answer,
-            // Some agents of version 1 repeat the number that they are offered. Only version 2 has `info`, and always.
+            // Some agents of version 1 repeat the number that they are offered. Only version 2 has
+            // `info`, and always.
             Err(_) if self.0.protocol == Protocol::Auto && !has_member(&raw, "info") => {
                 response.protocol_version = ProtocolVersion::V1;
                 return Ok(Negotiated { response, capabilities_v2: None });

@@ -19,7 +19,8 @@ const CALL_BYTES: usize = 4 << 20;
 /// Terminals that are kept, and bytes of the output of each.
 const TERMINALS: usize = 64;
 const TERMINAL_OUTPUT: usize = 64 << 10;
-/// Content that was added piece by piece and is kept, in bytes and pieces; beyond that only its end.
+/// Content that was added piece by piece and is kept, in bytes and pieces; beyond that only its
+/// end.
 const ADDED_BYTES: usize = 1 << 20;
 const ADDED_PIECES: usize = 1_024;
 /// Bytes of a call beside its texts.
@@ -27,7 +28,8 @@ const CALL_OVERHEAD: usize = 256;
 
 /// A tool call as it is now.
 ///
-/// The memory for calls is bounded. A change of a call that was forgotten starts with the members of that change.
+/// The memory for calls is bounded. A change of a call that was forgotten starts with the members
+/// of that change.
 ///
 /// ```
 /// use attache::client::{Event, ToolStatus};
@@ -50,7 +52,8 @@ pub struct ToolCall {
     pub kind: ToolKind,
     /// The status. Agents of version 1 never pause or cancel a call.
     pub status: ToolStatus,
-    /// The content. A diff of version 2 is one diff per hunk of its patch; `edits` has it as a whole.
+    /// The content. A diff of version 2 is one diff per hunk of its patch; `edits` has it as a
+    /// whole.
     pub content: Vec<ToolCallContent>,
     /// The changes of files in the content.
     pub edits: Vec<Edit>,

@@ -1,5 +1,5 @@
-//! Abilities that an agent may lack. Each is a value that exists if the agent advertises it. All calls fail if the agent refuses
-//! or disconnects.
+//! Abilities that an agent may lack. Each is a value that exists if the agent advertises it. All
+//! calls fail if the agent refuses or disconnects.
 
 use std::path::{Path, PathBuf};
 
@@ -91,7 +91,8 @@ impl SessionPages {
                 ListSessionsResponse::new(sessions).next_cursor(page.next_cursor)
             }
         };
-        // LIST-05: without a cursor this was the last page. LIST-06: with one, it goes back as it came.
+        // LIST-05: without a cursor this was the last page. LIST-06: with one, it goes back as it
+        // came.
         self.done = page.next_cursor.is_none();
         self.request.cursor = page.next_cursor;
         Ok(Some(page.sessions))

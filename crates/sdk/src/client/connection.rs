@@ -310,7 +310,8 @@ impl Core {
         read::<R>(&raw)
     }
 
-    /// Sends a request whose response is handled by the reader, in wire order, because it affects later messages.
+    /// Sends a request whose response is handled by the reader, in wire order, because it affects
+    /// later messages.
     pub(crate) fn in_order<R: Request, T: Send + 'static>(
         &self,
         request: &R,

@@ -1,5 +1,5 @@
-//! Dispatch of the agent's messages. Dispatch is a plain function: it decodes, finds the session and spawns
-//! handlers, but never waits.
+//! Dispatch of the agent's messages. Dispatch is a plain function: it decodes, finds the session
+//! and spawns handlers, but never waits.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -105,7 +105,8 @@ impl Core {
         self.noise(params.map_or("", RawValue::get).as_bytes(), &format!("`{method}`: {error}"));
     }
 
-    /// Decodes an update, which borrows the session id from the line, and puts it into the session's lane.
+    /// Decodes an update, which borrows the session id from the line, and puts it into the
+    /// session's lane.
     fn receive_update(self: &Arc<Self>, notification: IncomingNotification<'_>) {
         const METHOD: &str = SessionNotification::METHOD;
         let bytes = notification.params_text().len();

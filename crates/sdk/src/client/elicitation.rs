@@ -23,12 +23,14 @@ pub(crate) fn cancel_elicitation(responder: Responder) {
     responder.ok(&CreateElicitationResponse::new(ElicitationAction::Cancel));
 }
 
-/// A request for input: a form to fill in, or a web page to visit. From [`Event::Elicitation`](super::Event::Elicitation).
+/// A request for input: a form to fill in, or a web page to visit. From
+/// [`Event::Elicitation`](super::Event::Elicitation).
 ///
-/// Name the agent, fill in the defaults, let the user review the answers, and offer to decline and to cancel.
+/// Name the agent, fill in the defaults, let the user review the answers, and offer to decline and
+/// to cancel.
 ///
-/// Answer with [`accept`](Self::accept), [`agree`](Self::agree), [`decline`](Self::decline) or [`cancel`](Self::cancel). Dropping the question,
-/// or cancelling its turn, answers `cancel`.
+/// Answer with [`accept`](Self::accept), [`agree`](Self::agree), [`decline`](Self::decline) or
+/// [`cancel`](Self::cancel). Dropping the question, or cancelling its turn, answers `cancel`.
 ///
 /// ```
 /// use attache::client::{ElicitationAsk, RequestedInput};

@@ -20,10 +20,11 @@ use super::calls::ToolCall;
 use super::{ElicitationAsk, PermissionAsk};
 use crate::Edit;
 
-/// An event of a session, in wire order. Read from [`TurnEvents`](super::TurnEvents), [`SessionReplay`](super::SessionReplay) and
-/// [`SessionEvents`](super::SessionEvents).
+/// An event of a session, in wire order. Read from [`TurnEvents`](super::TurnEvents),
+/// [`SessionReplay`](super::SessionReplay) and [`SessionEvents`](super::SessionEvents).
 ///
-/// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
+/// Example:
+/// [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -64,7 +65,8 @@ pub enum Event {
     Compaction(Box<CompactionUpdate>),
     /// Text of the summary of a compaction.
     CompactionSummary(Box<CompactionSummaryChunk>),
-    /// A new or changed subagent. A missing or unknown state is not idle and replaces the one before.
+    /// A new or changed subagent. A missing or unknown state is not idle and replaces the one
+    /// before.
     // SUBA-04, SUBA-07
     #[cfg(feature = "unstable")]
     Subagent(Box<SubagentUpdate>),
@@ -81,14 +83,16 @@ pub enum Event {
     Permission(PermissionAsk),
     /// A request for input. Dropping it answers `cancel`.
     Elicitation(ElicitationAsk),
-    /// The state of the session. With agents of version 1 it follows from prompts, questions and answers.
+    /// The state of the session. With agents of version 1 it follows from prompts, questions and
+    /// answers.
     // V2-11, V2-13
     State(SessionState),
     /// The content of a message was replaced. Agents of version 1 never send it.
     Message(Box<MessageChange>),
     /// A new or changed terminal of the agent. Agents of version 1 have none.
     Terminal(Box<TerminalChange>),
-    /// The work that continues while the session is idle; replaces the list before. Agents of version 1 never send it.
+    /// The work that continues while the session is idle; replaces the list before. Agents of
+    /// version 1 never send it.
     // V2-36
     Background(Arc<[BackgroundWork]>),
     /// The user has finished at the page of an elicitation.
@@ -130,13 +134,15 @@ impl Event {
 
 /// Text of a message; dereferences to `str`.
 ///
-/// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
+/// Example:
+/// [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct TextChunk {
     /// The text.
     pub text: String,
-    /// The message that the text belongs to. Without ids, another kind of chunk starts a new message.
+    /// The message that the text belongs to. Without ids, another kind of chunk starts a new
+    /// message.
     // MSG-01, MSG-04
     pub message_id: Option<MessageId>,
     /// Annotations of the text.
@@ -225,9 +231,24 @@ pub enum SessionState {
     Other(String),
 }
 
+impl SessionState {
+    /// The state that a message of version 2 reports.
+    // V2-35: an unknown state is not idle.
+    pub(super) fn reported_by(state: &v2::StateUpdate) -> SessionState {
+        match state {
+            v2::StateUpdate::Running(_) => SessionState::Running,
+            v2::StateUpdate::RequiresAction(_) => SessionState::RequiresAction,
+            v2::StateUpdate::Idle(idle) => SessionState::Idle(idle.stop_reason.clone()),
+            v2::StateUpdate::Other(unknown) => SessionState::Other(unknown.tag.clone()),
+            _ => SessionState::Other("unknown".to_owned()),
+        }
+    }
+}
+
 /// New content of a message, which replaces all text and content of it so far.
 ///
-/// A message that is new, or whose content only grows, comes as [`Event::Text`] and the like instead.
+/// A message that is new, or whose content only grows, comes as [`Event::Text`] and the like
+/// instead.
 ///
 /// ```
 /// use attache::client::{Event, Speaker};
@@ -332,15 +353,17 @@ impl AgentTerminal {
     }
 }
 
-/// A new or changed tool call. Absent members of `update` are unchanged; lists replace the whole list.
+/// A new or changed tool call. Absent members of `update` are unchanged; lists replace the whole
+/// list.
 ///
-/// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
+/// Example:
+/// [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
 // TOOL-05, TOOL-07, TOOL-06
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolCallChange {
-    /// Whether the call is new. Then it has a title, and absent members have their defaults: status pending, kind other, empty
-    /// lists.
+    /// Whether the call is new. Then it has a title, and absent members have their defaults: status
+    /// pending, kind other, empty lists.
     // TOOL-04
     pub created: bool,
     /// The members that are new.

@@ -142,7 +142,8 @@ impl Inner {
     }
 }
 
-/// Connection-level events; also a [`Stream`]. Made by [`AgentHandle::events`](super::AgentHandle::events).
+/// Connection-level events; also a [`Stream`]. Made by
+/// [`AgentHandle::events`](super::AgentHandle::events).
 ///
 /// ```
 /// use attache::client::{AgentHandle, ConnectionEvent};

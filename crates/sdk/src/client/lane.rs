@@ -1,11 +1,12 @@
 //! A lane: the events of one session in wire order.
 //!
-//! The reader pushes and the owner of the session takes. An event that arrives during a turn or a replay goes to the queue of the
-//! turn, others to the queue outside of turns. The reader puts the end of a turn into the same lane, so that no update of the turn
-//! follows it or gets lost.
+//! The reader pushes and the owner of the session takes. An event that arrives during a turn or a
+//! replay goes to the queue of the turn, others to the queue outside of turns. The reader puts the
+//! end of a turn into the same lane, so that no update of the turn follows it or gets lost.
 //!
-//! Invariants: nothing waits or sends under the lock; every queue is bounded (the turn's by the backlog of the connection, the
-//! other one by dropping the oldest); a question is in the list of open questions until it is answered.
+//! Invariants: nothing waits or sends under the lock; every queue is bounded (the turn's by the
+//! backlog of the connection, the other one by dropping the oldest); a question is in the list of
+//! open questions until it is answered.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -184,7 +185,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Keeps the text of an update with a message of the user if that is, or may be, the echo of a prompt.
+    /// Keeps the text of an update with a message of the user if that is, or may be, the echo of a
+    /// prompt.
     pub(crate) fn hold_echo(&self, message_id: &str, update: &str, bytes: usize) -> bool {
         self.lock().prompts.take_text(message_id, update, bytes)
     }
@@ -237,7 +239,7 @@ impl Lane {
                     inner = self.change_state(inner, *state);
                     continue;
                 }
-                Item::State(state) => Some(Event::State(session_state(&state))),
+                Item::State(state) => Some(Event::State(SessionState::reported_by(&state))),
                 Item::Event(event) => {
                     if let Event::Terminal(change) = &event {
                         inner.state.note_terminal(change);
@@ -267,13 +269,14 @@ impl Lane {
         state: v2::StateUpdate,
     ) -> MutexGuard<'l, Inner> {
         let background = inner.state.change_background(state.background());
-        let now = session_state(&state);
+        let now = SessionState::reported_by(&state);
         inner.state.now = Some(now.clone());
         // A replay ends with the state of the session; that it is idle says nothing new.
         let is_shown = inner.phase != Phase::Loading || !matches!(now, SessionState::Idle(_));
         let end = match state {
             v2::StateUpdate::Idle(idle) => {
-                // After a cancel an idle state is the end, even if the agent never reported that it works.
+                // After a cancel an idle state is the end, even if the agent never reported that it
+                // works.
                 if inner.cancelled_at.is_some() {
                     inner.prompts.busy();
                 }
@@ -299,7 +302,8 @@ impl Lane {
         inner
     }
 
-    /// The answer to the prompt of a turn: its message is part of the conversation, or never will be.
+    /// The answer to the prompt of a turn: its message is part of the conversation, or never will
+    /// be.
     // V2-08, V2-09
     pub(crate) fn prompt_answered(&self, turn: u64, answer: Result<MessageId>) {
         let mut inner = self.lock();
@@ -335,7 +339,8 @@ impl Lane {
         }
     }
 
-    /// Completes an event that is about to be given out with the state of its tool call or terminal.
+    /// Completes an event that is about to be given out with the state of its tool call or
+    /// terminal.
     pub(crate) fn complete(&self, event: &mut Event) {
         if event.has_state() {
             self.calls.lock().unwrap_or_else(PoisonError::into_inner).complete(event);
@@ -356,7 +361,8 @@ impl Lane {
         }
     }
 
-    /// Reports that the agent waits for an answer, and, after it, that it works again. Version 1 has no states.
+    /// Reports that the agent waits for an answer, and, after it, that it works again. Version 1
+    /// has no states.
     fn wait_for_user<'l>(
         &'l self,
         mut inner: MutexGuard<'l, Inner>,
@@ -521,7 +527,8 @@ impl Lane {
         self.begin(self.lock(), Phase::Running, false)
     }
 
-    /// Starts a turn unless one runs or its end was not read yet. All events that were not read go before it.
+    /// Starts a turn unless one runs or its end was not read yet. All events that were not read go
+    /// before it.
     pub(crate) fn try_begin_turn(&self) -> Option<u64> {
         let inner = self.lock();
         let free = inner.phase == Phase::Idle && inner.end.is_none();
@@ -665,7 +672,8 @@ impl Lane {
         self.lock().cancelled_at.is_some()
     }
 
-    /// Takes all events, or the end if there are none. Called when the events that were taken before are used.
+    /// Takes all events, or the end if there are none. Called when the events that were taken
+    /// before are used.
     pub(crate) fn poll_turn(
         &self,
         cx: &mut Context<'_>,
@@ -676,7 +684,8 @@ impl Lane {
         if !inner.queue.is_empty() {
             std::mem::swap(&mut inner.queue, events);
             let bytes = std::mem::take(&mut inner.queued);
-            // A few events stop counting at once, so that the reader continues. Many count until they are used.
+            // A few events stop counting at once, so that the reader continues. Many count until
+            // they are used.
             let many = bytes > self.peer.limits().queued;
             inner.taken = if many { bytes } else { 0 };
             drop(inner);
@@ -730,18 +739,6 @@ impl Lane {
     }
 }
 
-/// The state that a message of version 2 reports.
-// V2-35: an unknown state is not idle.
-fn session_state(state: &v2::StateUpdate) -> SessionState {
-    match state {
-        v2::StateUpdate::Running(_) => SessionState::Running,
-        v2::StateUpdate::RequiresAction(_) => SessionState::RequiresAction,
-        v2::StateUpdate::Idle(idle) => SessionState::Idle(idle.stop_reason.clone()),
-        v2::StateUpdate::Other(unknown) => SessionState::Other(unknown.tag.clone()),
-        _ => SessionState::Other("unknown".to_owned()),
-    }
-}
-
 /// The end of a turn.
 pub(crate) type TurnEnd = Result<Option<PromptResponse>>;
 
@@ -755,7 +752,8 @@ impl Drop for Lane {
 }
 
 impl Inner {
-    /// Keeps an event outside of turns. Questions are always kept; other old events are dropped, because their state is kept.
+    /// Keeps an event outside of turns. Questions are always kept; other old events are dropped,
+    /// because their state is kept.
     fn push_outside(&mut self, event: Event, bytes: usize) -> Vec<Event> {
         let mut forgotten = Vec::new();
         // CMD-02, CONF-16: these replace each other, so the newest is enough.

@@ -21,19 +21,23 @@
 //! # }
 //! ```
 //!
-//! - [`Client`]: the builder; installing a service advertises it. The crate `attache-host` has confined files and
-//!   terminals and a permission policy.
+//! - [`Client`]: the builder; installing a service advertises it. The crate `attache-host` has
+//!   confined files and terminals and a permission policy.
 //! - [`AgentHandle`]: the connection. Abilities that an agent may lack are `Option`s.
-//! - [`Session`], [`TurnEvents`], [`Event`]: one turn at a time, a stream that ends with the stop reason.
-//! - [`Prompter`], [`SessionEvents`]: the same for programs that cannot borrow, such as user interfaces.
+//! - [`Session`], [`TurnEvents`], [`Event`]: one turn at a time, a stream that ends with the stop
+//!   reason.
+//! - [`Prompter`], [`SessionEvents`]: the same for programs that cannot borrow, such as user
+//!   interfaces.
 //! - [`PermissionAsk`], [`ElicitationAsk`]: questions as values; dropping one answers it.
 //! - [`SessionControl`]: cancels and changes settings from any task.
 //!
-//! [`examples/client.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/client.rs) is a complete program.
+//! [`examples/client.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/client.rs)
+//! is a complete program.
 
-// `dispatch.rs` receives messages; `lane.rs` queues them in wire order for the owner of a session; `connection.rs` maps sessions to
-// lanes; `ask.rs` makes sure that each question has one answer. Never: dispatch waits; a lane's lock is held while
-// a message is sent; a question stays unanswered; an event of one turn reaches another; an unread stream grows without bound.
+// `dispatch.rs` receives messages; `lane.rs` queues them in wire order for the owner of a session;
+// `connection.rs` maps sessions to lanes; `ask.rs` makes sure that each question has one answer.
+// Never: dispatch waits; a lane's lock is held while a message is sent; a question stays
+// unanswered; an event of one turn reaches another; an unread stream grows without bound.
 
 mod agent;
 mod ask;

@@ -16,7 +16,8 @@ use super::session::{Session, SessionControl};
 use super::turn::{Deadline, end_of_turn, poll_lane};
 use crate::{Prompt, Result};
 
-/// Starts and cancels the turns of a session, from any task. Made by [`Session::into_parts`]; cheap to clone.
+/// Starts and cancels the turns of a session, from any task. Made by [`Session::into_parts`]; cheap
+/// to clone.
 ///
 /// Example: [`Session::into_parts`].
 #[derive(Debug, Clone)]
@@ -65,7 +66,8 @@ pub enum SessionEvent {
     TurnEnded(Result<PromptResponse>),
 }
 
-/// All events of a session in wire order, inside and outside of turns. Made by [`Session::into_parts`]; also a [`Stream`].
+/// All events of a session in wire order, inside and outside of turns. Made by
+/// [`Session::into_parts`]; also a [`Stream`].
 ///
 /// Example: [`Session::into_parts`].
 pub struct SessionEvents {

@@ -4,8 +4,9 @@ use attache_wire::v1::Implementation;
 
 /// Whether the agent cannot create a file unless reading the missing file gives an empty text.
 ///
-/// Gemini CLI takes the file for missing only if the error is a JavaScript `Error` whose message says so. Its SDK rejects with
-/// a plain object, so no error of a client is ever recognised. Known up to 0.61.
+/// Gemini CLI takes the file for missing only if the error is a JavaScript `Error` whose message
+/// says so. Its SDK rejects with a plain object, so no error of a client is ever recognised. Known
+/// up to 0.61.
 pub(crate) fn needs_empty_missing_files(agent: &Implementation) -> bool {
     agent.name == "gemini-cli" && release(&agent.version).is_some_and(|release| release <= (0, 61))
 }

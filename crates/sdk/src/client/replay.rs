@@ -16,7 +16,8 @@ use crate::{Error, Result};
 /// A session that is being loaded: first its history as events, then the session. Made by
 /// [`SessionLoader::load`](super::SessionLoader::load).
 ///
-/// Later events come through [`Session::next_update`]. Dropping the replay before its end drops the session.
+/// Later events come through [`Session::next_update`]. Dropping the replay before its end drops the
+/// session.
 ///
 /// Example: [`AgentHandle`].
 // SESS-12

@@ -321,7 +321,8 @@ fn ask_permission(
     }
 }
 
-/// Ends the tool call that was made up for a question when that is answered, as an agent of version 1 does.
+/// Ends the tool call that was made up for a question when that is answered, as an agent of version
+/// 1 does.
 // TOOL-10
 fn end_with_answer(lane: &Arc<Lane>, call: ToolCallId, slot: &Arc<PendingAnswer>) {
     let (lane, question) = (Arc::downgrade(lane), Arc::downgrade(slot));

@@ -1,7 +1,8 @@
 //! Services of a client: files, terminals and extension methods.
 //!
-//! Installing one of these on [`Client`](super::Client) advertises it, so nothing can be advertised and not served. All of
-//! them run as tasks of their own: waiting in one of them stops nothing else.
+//! Installing one of these on [`Client`](super::Client) advertises it, so nothing can be advertised
+//! and not served. All of them run as tasks of their own: waiting in one of them stops nothing
+//! else.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -30,7 +31,8 @@ pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Session and connection that a request of the agent belongs to.
 ///
-/// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
+/// Example:
+/// [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
 #[derive(Clone)]
 pub struct RequestContext {
     core: Weak<Core>,
@@ -55,18 +57,20 @@ impl RequestContext {
         &self.answer
     }
 
-    /// Waits for a slow future, for example a decision of the user, without occupying one of the few slots for handlers.
+    /// Waits for a slow future, for example a decision of the user, without occupying one of the
+    /// few slots for handlers.
     pub async fn pause<T>(&self, future: impl Future<Output = T>) -> T {
         self.answer.pause(future).await
     }
 
-    /// Waits until there is room for an answer of `bytes`. Call it before a large answer is made, so that an agent which does not
-    /// read costs no memory.
+    /// Waits until there is room for an answer of `bytes`. Call it before a large answer is made,
+    /// so that an agent which does not read costs no memory.
     pub async fn reserve(&self, bytes: usize) {
         self.answer.reserve(bytes).await;
     }
 
-    /// The agent; `None` if all its handles are dropped. A handler does not keep the connection alive.
+    /// The agent; `None` if all its handles are dropped. A handler does not keep the connection
+    /// alive.
     pub fn agent(&self) -> Option<AgentHandle> {
         self.core.upgrade().map(AgentHandle)
     }
@@ -81,7 +85,8 @@ impl RequestContext {
         self.lane.as_ref().map(|lane| lane.cwd())
     }
 
-    /// The roots of the session, its working directory first. Files outside of them must not be served.
+    /// The roots of the session, its working directory first. Files outside of them must not be
+    /// served.
     // ROOT-07, ROOT-17
     pub fn roots(&self) -> &[PathBuf] {
         self.lane.as_ref().map_or(&[], |lane| &lane.roots)
@@ -101,11 +106,13 @@ impl fmt::Debug for RequestContext {
 
 /// Serves `fs/read_text_file`.
 ///
-/// The path is absolute, and a line is at least 1. Implementations keep to [`RequestContext::roots`], prefer unsaved text, return
-/// [`Error::not_found`] for a missing file, refuse binary files and keep line ends. Closures
-/// `Fn(RequestContext, ReadTextFileRequest) -> impl Future` implement this trait. See `attache-host`.
+/// The path is absolute, and a line is at least 1. Implementations keep to
+/// [`RequestContext::roots`], prefer unsaved text, return [`Error::not_found`] for a missing file,
+/// refuse binary files and keep line ends. Closures `Fn(RequestContext, ReadTextFileRequest) ->
+/// impl Future` implement this trait. See `attache-host`.
 ///
-/// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
+/// Example:
+/// [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
 // FS-04, FS-14, FS-15, FS-09, FS-13, FS-17, FS-16
 pub trait ReadFiles: Send + Sync + 'static {
     /// The text from `line` on, at most `limit` lines of it.
@@ -133,10 +140,11 @@ where
 
 /// Serves `fs/write_text_file`.
 ///
-/// The path is absolute. A missing file is created. Closures `Fn(RequestContext, WriteTextFileRequest) -> impl Future` implement
-/// this trait. See `attache-host`.
+/// The path is absolute. A missing file is created. Closures `Fn(RequestContext,
+/// WriteTextFileRequest) -> impl Future` implement this trait. See `attache-host`.
 ///
-/// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
+/// Example:
+/// [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
 // FS-04, FS-10, FS-11
 pub trait WriteFiles: Send + Sync + 'static {
     /// Writes the whole file.
@@ -203,8 +211,8 @@ pub trait Terminals: Send + Sync + 'static {
     /// A started command.
     type Terminal: Terminal;
 
-    /// Starts a program, not a shell line, and returns at once. The working directory is absolute; by default that of the session.
-    /// Variables are added to the environment.
+    /// Starts a program, not a shell line, and returns at once. The working directory is absolute;
+    /// by default that of the session. Variables are added to the environment.
     // TERM-04, TERM-18, TERM-13, TERM-14, TERM-15
     fn create(
         &self,
@@ -217,12 +225,13 @@ pub trait Terminals: Send + Sync + 'static {
 ///
 /// Example: [`Terminals`].
 pub trait Terminal: Send + Sync + 'static {
-    /// The output of both streams so far, truncated at its start at a character boundary, and the exit status if the command has
-    /// ended. Invalid UTF-8 is replaced.
+    /// The output of both streams so far, truncated at its start at a character boundary, and the
+    /// exit status if the command has ended. Invalid UTF-8 is replaced.
     // TERM-06, TERM-07, TERM-08, TERM-19
     fn output(&self) -> impl Future<Output = Result<TerminalOutputResponse>> + Send;
 
-    /// Waits until the command has ended. Several may wait at once. A signal leaves the exit code absent.
+    /// Waits until the command has ended. Several may wait at once. A signal leaves the exit code
+    /// absent.
     // TERM-17, TERM-16
     fn wait_for_exit(&self) -> impl Future<Output = Result<TerminalExitStatus>> + Send;
 
@@ -230,7 +239,8 @@ pub trait Terminal: Send + Sync + 'static {
     // TERM-10
     fn kill(&self) -> impl Future<Output = Result<()>> + Send;
 
-    /// Ends the command and frees its resources. Called once, also when the session or the connection ends.
+    /// Ends the command and frees its resources. Called once, also when the session or the
+    /// connection ends.
     // TERM-11, TERM-20
     fn release(&self) -> impl Future<Output = Result<()>> + Send;
 
@@ -239,7 +249,8 @@ pub trait Terminal: Send + Sync + 'static {
         0
     }
 
-    /// Receives the id by which the agent knows the terminal. Called once, before the response; must not wait.
+    /// Receives the id by which the agent knows the terminal. Called once, before the response;
+    /// must not wait.
     // TOOL-16
     fn named(&self, _id: &TerminalId) {}
 }
@@ -345,8 +356,8 @@ pub(crate) struct Failing {
     errors: Option<ErrorReporter>,
 }
 
-/// Runs a handler whose answer may be large: it starts when a response slot is free and keeps the slot until the answer is
-/// written.
+/// Runs a handler whose answer may be large: it starts when a response slot is free and keeps the
+/// slot until the answer is written.
 pub(crate) fn run_with_slot<T, F>(failing: Failing, slot: Arc<ResponseSlot>, responder: Responder, work: F)
 where
     T: Serialize + Send + 'static,

@@ -26,9 +26,11 @@ use crate::{Error, Prompt, Result};
 
 /// A session with an agent. A turn borrows it; use [`control`](Self::control) during a turn.
 ///
-/// Dropping a session forgets it on this side and releases its terminals. [`close`](Self::close) notifies the agent too.
+/// Dropping a session forgets it on this side and releases its terminals. [`close`](Self::close)
+/// notifies the agent too.
 ///
-/// Example: [`examples/client.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/client.rs).
+/// Example:
+/// [`examples/client.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/client.rs).
 // TERM-20
 pub struct Session {
     agent: AgentHandle,
@@ -48,8 +50,8 @@ impl Session {
         self.lane.clone()
     }
 
-    /// Splits the session for user interfaces: a handle that starts turns from any task, and one stream of all events. The session
-    /// ends when both are dropped.
+    /// Splits the session for user interfaces: a handle that starts turns from any task, and one
+    /// stream of all events. The session ends when both are dropped.
     ///
     /// ```no_run
     /// # use attache::client::{Event, Session, SessionEvent};
@@ -113,7 +115,8 @@ impl Session {
         edit: impl FnOnce(PromptRequest) -> PromptRequest,
     ) -> Result<TurnEvents<'_>> {
         let request = edit(PromptRequest::new(self.lane.id.clone(), prompt.into().into_blocks()));
-        // An earlier turn that was neither finished nor dropped is not used any more: this call borrows the session.
+        // An earlier turn that was neither finished nor dropped is not used any more: this call
+        // borrows the session.
         self.lane.abandon_turn(self.lane.latest_turn());
         let turn = self.start(request, |lane| Some(lane.begin_turn())).await?;
         Ok(TurnEvents::new(self, turn))
@@ -130,7 +133,8 @@ impl Session {
         let running = || Error::Invalid("a turn is already running in this session".to_owned());
         let turn = begin(&self.lane).ok_or_else(running)?;
         let lane = self.lane.clone();
-        // The reader puts the response into the lane, after the updates before it. A prompt is the same JSON in both versions.
+        // The reader puts the response into the lane, after the updates before it. A prompt is the
+        // same JSON in both versions.
         let call = match self.agent.0.is_v2() {
             false => self.lane.peer.call_with(PromptRequest::METHOD, &request, move |answer| {
                 lane.end(turn, answered::<PromptRequest>(answer).map(Some));
@@ -165,10 +169,11 @@ impl Session {
         .await
     }
 
-    /// Returns the next event outside of turns: updates of settings, late updates, questions while no turn runs. Unread questions
-    /// go to the next turn.
+    /// Returns the next event outside of turns: updates of settings, late updates, questions while
+    /// no turn runs. Unread questions go to the next turn.
     ///
-    /// Reading is optional: old events are dropped, and the state is in [`commands`](Self::commands), [`modes`](Self::modes),
+    /// Reading is optional: old events are dropped, and the state is in
+    /// [`commands`](Self::commands), [`modes`](Self::modes),
     /// [`config_options`](Self::config_options) and so on.
     ///
     /// # Errors
@@ -202,7 +207,8 @@ impl Session {
         self.lane.state(|state| state.commands.clone())
     }
 
-    /// The config options in the agent's order. If there are some, show them instead of modes. Categories are hints.
+    /// The config options in the agent's order. If there are some, show them instead of modes.
+    /// Categories are hints.
     // CONF-03, CONF-02, MODE-09, CONF-10
     pub fn config_options(&self) -> Arc<[SessionConfigOption]> {
         self.lane.state(|state| state.config_options.clone())
@@ -276,8 +282,8 @@ fn check_prompt(blocks: &[ContentBlock], agent: &AgentCapabilities) -> Result<()
     Ok(())
 }
 
-/// Cancels turns and changes settings of a session from any task. Made by [`Session::control`]; cheap to clone, does not keep the
-/// session open.
+/// Cancels turns and changes settings of a session from any task. Made by [`Session::control`];
+/// cheap to clone, does not keep the session open.
 ///
 /// ```
 /// # async fn run(mut session: attache::client::Session) -> attache::Result<()> {
@@ -305,7 +311,8 @@ impl SessionControl {
         &self.lane.id
     }
 
-    /// Cancels the running turn like [`TurnEvents::cancel`]. Without one it does nothing, and never affects the next turn.
+    /// Cancels the running turn like [`TurnEvents::cancel`]. Without one it does nothing, and never
+    /// affects the next turn.
     pub fn cancel(&self) {
         self.lane.cancel();
     }
@@ -315,8 +322,8 @@ impl SessionControl {
         self.lane.state(|state| state.now.clone())
     }
 
-    /// Cancels one tool call. It ends with a status of its own; the turn continues. Needs an agent of version 2 that offers it:
-    /// [`ToolCall::cancellable`](super::ToolCall::cancellable).
+    /// Cancels one tool call. It ends with a status of its own; the turn continues. Needs an agent
+    /// of version 2 that offers it: [`ToolCall::cancellable`](super::ToolCall::cancellable).
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the call cannot be cancelled now. Nothing is sent then.
@@ -329,7 +336,8 @@ impl SessionControl {
         self.agent.0.request(&request).await.map(drop)
     }
 
-    /// Cancels the command of a terminal of the agent; see [`AgentTerminal::cancellable`](super::AgentTerminal::cancellable).
+    /// Cancels the command of a terminal of the agent; see
+    /// [`AgentTerminal::cancellable`](super::AgentTerminal::cancellable).
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the command cannot be cancelled now. Nothing is sent then.

@@ -92,8 +92,9 @@ fn check_servers(servers: &[McpServer], agent: &AgentCapabilities) -> Result<()>
 /// A session before it is opened: options first, then `.await`.
 ///
 /// Made by [`AgentHandle::new_session`], [`SessionLoader::load`](super::SessionLoader::load),
-/// [`SessionResumer::resume`](super::SessionResumer::resume) and `SessionForker::fork`. A loaded session comes as a
-/// [`SessionReplay`], the others as a [`Session`]. Options are the same for all, so a generic function can set them:
+/// [`SessionResumer::resume`](super::SessionResumer::resume) and `SessionForker::fork`. A loaded
+/// session comes as a [`SessionReplay`], the others as a [`Session`]. Options are the same for all,
+/// so a generic function can set them:
 ///
 /// ```
 /// use attache::client::{Client, SessionBuilder};
@@ -139,7 +140,8 @@ pub struct Load(pub(super) SessionId);
 #[derive(Debug, Clone)]
 pub struct Resume(pub(super) SessionId);
 
-/// Kind of a [`SessionBuilder`] that opens a stored session with as much of its history as [`Replay`] says.
+/// Kind of a [`SessionBuilder`] that opens a stored session with as much of its history as
+/// [`Replay`] says.
 ///
 /// Example: [`Replay`].
 #[derive(Debug, Clone)]
@@ -166,8 +168,9 @@ pub enum Replay {
     /// All of it.
     Start,
     /// What follows a point that the agent has named, such as `_meta.attache.at` of a hub's
-    /// [`SessionInfo`](attache_wire::v1::SessionInfo). Few agents can: those that announce `attache.after` in `_meta` of their
-    /// capabilities. A point that the agent does not know is an error.
+    /// [`SessionInfo`](attache_wire::v1::SessionInfo). Few agents can: those that announce
+    /// `attache.after` in `_meta` of their capabilities. A point that the agent does not know is an
+    /// error.
     After(String),
 }
 
@@ -176,7 +179,8 @@ impl<K> SessionBuilder<K> {
         SessionBuilder { agent, kind, options: SessionOptions { cwd: cwd.into(), ..Default::default() } }
     }
 
-    /// Adds an MCP server for the agent to use. One that is not a program needs the agent's capability.
+    /// Adds an MCP server for the agent to use. One that is not a program needs the agent's
+    /// capability.
     pub fn mcp_server(mut self, server: impl Into<McpServer>) -> Self {
         self.options.mcp_servers.push(server.into());
         self
@@ -188,7 +192,8 @@ impl<K> SessionBuilder<K> {
         self
     }
 
-    /// Adds directories to work in; the agent must support that. Load and resume take the whole list again.
+    /// Adds directories to work in; the agent must support that. Load and resume take the whole
+    /// list again.
     pub fn additional_directories<P: Into<PathBuf>>(
         mut self,
         directories: impl IntoIterator<Item = P>,
@@ -316,7 +321,8 @@ fn resume_request(id: &SessionId, checked: CheckedOptions) -> ResumeSessionReque
     with_options!(request.mcp_servers(checked.options.mcp_servers), checked)
 }
 
-/// Opens a session whose id is known, with as much of its history as `from` says. The agent is able to.
+/// Opens a session whose id is known, with as much of its history as `from` says. The agent is able
+/// to.
 // SESS-12, V2-26
 fn reopen(
     agent: AgentHandle,
@@ -389,7 +395,8 @@ where
     Ok(SessionReplay::new(agent, lane, call))
 }
 
-/// Opens a session whose id the agent chooses. Messages that arrive for it before the answer are kept for it.
+/// Opens a session whose id the agent chooses. Messages that arrive for it before the answer are
+/// kept for it.
 pub(super) async fn open<R: Request>(
     agent: AgentHandle,
     request: &R,

@@ -1,7 +1,8 @@
 //! Size limits of messages by their kind.
 //!
-//! The frame limit leaves room for files and images. Other messages are small, and large ones are refused before they are decoded,
-//! because a typed value can take many times the memory of its text.
+//! The frame limit leaves room for files and images. Other messages are small, and large ones are
+//! refused before they are decoded, because a typed value can take many times the memory of its
+//! text.
 
 use std::borrow::Cow;
 use std::fmt;

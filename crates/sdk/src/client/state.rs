@@ -254,8 +254,8 @@ impl Tools {
         ToolCallChange::new(created, Box::new(call))
     }
 
-    // TOOL-02, TOOL-04: a `tool_call` under a known id is another call, with defaults for its absent
-    // members.
+    // TOOL-02, TOOL-04: a `tool_call` under a known id is another call, with defaults for its
+    // absent members.
     fn begun(&mut self, child: &str, call: ToolCallUpdate) -> ToolCallChange {
         let mut change = self.announced(child, call);
         if !change.created {

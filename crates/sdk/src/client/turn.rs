@@ -19,8 +19,9 @@ use crate::{Error, Result};
 
 /// The events of one turn, in wire order, until the agent answers the prompt.
 ///
-/// Read it with [`next`](Self::next), or as a [`Stream`], until `None`; then [`stop_reason`](Self::stop_reason) says how it ended.
-/// A turn borrows its session, so a second one at the same time does not compile:
+/// Read it with [`next`](Self::next), or as a [`Stream`], until `None`; then
+/// [`stop_reason`](Self::stop_reason) says how it ended. A turn borrows its session, so a second
+/// one at the same time does not compile:
 ///
 /// ```compile_fail
 /// # async fn two(session: &mut attache::client::Session) -> attache::Result<()> {
@@ -54,14 +55,16 @@ use crate::{Error, Result};
 /// # }
 /// ```
 ///
-/// Dropping a turn before its end cancels it; the next prompt waits until the agent has ended it. Programs that cannot
-/// borrow, such as user interfaces, use [`Session::into_parts`].
+/// Dropping a turn before its end cancels it; the next prompt waits until the agent has ended it.
+/// Programs that cannot borrow, such as user interfaces, use [`Session::into_parts`].
 ///
-/// Example: [`examples/client.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/client.rs).
+/// Example:
+/// [`examples/client.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/client.rs).
 #[must_use = "a turn that is dropped is cancelled"]
 pub struct TurnEvents<'s> {
     session: &'s mut Session,
-    // Without the lifetime: its drop does not use the borrow, so a turn that is over does not block the session.
+    // Without the lifetime: its drop does not use the borrow, so a turn that is over does not block
+    // the session.
     turn: RunningTurn,
 }
 
@@ -122,8 +125,8 @@ impl Drop for RunningTurn {
     }
 }
 
-/// Takes events out of a lane, or the end of its turn. After a cancel the deadline ends the turn, even if the agent never stops
-/// sending.
+/// Takes events out of a lane, or the end of its turn. After a cancel the deadline ends the turn,
+/// even if the agent never stops sending.
 pub(crate) fn poll_lane(
     cx: &mut Context<'_>,
     lane: &Lane,
@@ -173,16 +176,19 @@ impl<'s> TurnEvents<'s> {
     /// Cancel safe: no event is lost when the future is dropped.
     ///
     /// # Errors
-    /// When the agent answers the prompt with an error, or the connection ends. The turn is over then.
+    /// When the agent answers the prompt with an error, or the connection ends. The turn is over
+    /// then.
     pub async fn next(&mut self) -> Result<Option<Event>> {
         let mut waiting = None;
         poll_fn(|cx| self.turn.poll_event(cx, &mut waiting)).await
     }
 
-    /// Cancels the turn without waiting: notifies the agent and answers every open and later question with `cancelled`. Continue
-    /// to read until the end, because the agent may send more. Tool calls that are not finished should be shown as cancelled.
+    /// Cancels the turn without waiting: notifies the agent and answers every open and later
+    /// question with `cancelled`. Continue to read until the end, because the agent may send more.
+    /// Tool calls that are not finished should be shown as cancelled.
     ///
-    /// If the agent does not end the turn in time ([`Client::cancel_deadline`](super::Client::cancel_deadline)), it ends on this side.
+    /// If the agent does not end the turn in time
+    /// ([`Client::cancel_deadline`](super::Client::cancel_deadline)), it ends on this side.
     pub fn cancel(&self) {
         self.session.lane().cancel();
     }
@@ -197,7 +203,8 @@ impl<'s> TurnEvents<'s> {
         self.stop_reason().ok_or(Error::Cancelled)
     }
 
-    /// Reads to the end and returns the text of the answer. Questions are answered as in [`finish`](Self::finish).
+    /// Reads to the end and returns the text of the answer. Questions are answered as in
+    /// [`finish`](Self::finish).
     ///
     /// # Errors
     /// As for [`next`](Self::next).

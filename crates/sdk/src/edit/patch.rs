@@ -1,4 +1,5 @@
-//! Patches in git's format. Written by hand: one hunk needs no diff library, which every user of this crate would build.
+//! Patches in git's format. Written by hand: one hunk needs no diff library, which every user of
+//! this crate would build.
 
 use super::EditOperation;
 

@@ -15,9 +15,11 @@
 //! # }
 //! ```
 //!
-//! A frame without an edit passes byte for byte, with unknown members, `_meta`, its id and its blanks; so do lines that are
-//! not messages. Only methods with an edit are decoded, and only the members that changed are written again.
-//! [`examples/proxy.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/proxy.rs) is a complete program.
+//! A frame without an edit passes byte for byte, with unknown members, `_meta`, its id and its
+//! blanks; so do lines that are not messages. Only methods with an edit are decoded, and only the
+//! members that changed are written again.
+//! [`examples/proxy.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/proxy.rs)
+//! is a complete program.
 
 // EXT-13. `splice.rs` replaces one member of a line; this file moves lines.
 
@@ -50,7 +52,8 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The direction of a frame.
 ///
-/// Example: [`examples/proxy.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/proxy.rs).
+/// Example:
+/// [`examples/proxy.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/proxy.rs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the client to the agent.
@@ -74,7 +77,8 @@ type Observer = Box<dyn FnMut(Direction, &Frame<'_>, &[u8]) + Send>;
 
 /// A relay between two links.
 ///
-/// Example: [`examples/proxy.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/proxy.rs).
+/// Example:
+/// [`examples/proxy.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/proxy.rs).
 pub struct Relay {
     client: Link,
     agent: Link,
@@ -114,7 +118,8 @@ impl Relay {
         }
     }
 
-    /// Edits the params of a request of either side. Params that do not fit the type pass unchanged.
+    /// Edits the params of a request of either side. Params that do not fit the type pass
+    /// unchanged.
     pub fn edit<R: Request>(mut self, edit: impl FnMut(&mut R) + Send + 'static) -> Self {
         self.filters.requests.entry(R::METHOD).or_default().push(typed(edit));
         self
@@ -132,7 +137,8 @@ impl Relay {
         self
     }
 
-    /// Observes every frame before it is edited, parsed and as bytes. Runs between reading and writing; it must not block.
+    /// Observes every frame before it is edited, parsed and as bytes. Runs between reading and
+    /// writing; it must not block.
     pub fn observe(mut self, observer: impl FnMut(Direction, &Frame<'_>, &[u8]) + Send + 'static) -> Self {
         self.filters.observers.push(Box::new(observer));
         self
@@ -150,11 +156,11 @@ impl Relay {
         self
     }
 
-    /// Forwards frames until one side ends. Each direction reads only as fast as the other side takes, so neither can flood
-    /// the other. Must be called within a tokio runtime.
+    /// Forwards frames until one side ends. Each direction reads only as fast as the other side
+    /// takes, so neither can flood the other. Must be called within a tokio runtime.
     ///
-    /// When the agent ends, its last frames are written and the client's link is closed. When the client ends, the agent's
-    /// input is closed and it may finish.
+    /// When the agent ends, its last frames are written and the client's link is closed. When the
+    /// client ends, the agent's input is closed and it may finish.
     ///
     /// # Errors
     /// When reading from a link fails.
@@ -169,7 +175,8 @@ impl Relay {
             let mut agent_ends = pin!(down.run());
             match race(&mut agent_ends, up.run()).await {
                 First::Left(agent_ended) => (Direction::ToClient, agent_ended),
-                // The agent's input is closed now. It may have answers to give, and it may never end.
+                // The agent's input is closed now. It may have answers to give, and it may never
+                // end.
                 First::Right(client_ended) => match race(agent_ends, tokio::time::sleep(self.grace)).await {
                     First::Left(agent_ended) => (Direction::ToAgent, client_ended.and(agent_ended)),
                     First::Right(()) => (Direction::ToAgent, client_ended),
@@ -179,7 +186,8 @@ impl Relay {
         outcome?;
         let mut end = RelayEnd { first, exit: None, stderr_tail: String::new() };
         if let Some(child) = down.reader.child() {
-            // An agent that ended its output is about to exit; one that is still busy is not waited for.
+            // An agent that ended its output is about to exit; one that is still busy is not waited
+            // for.
             if let First::Left(exit) = race(child.wait(), tokio::time::sleep(self.grace)).await {
                 end.exit = Some(exit);
             }
@@ -191,11 +199,13 @@ impl Relay {
 
 /// How a [`Relay`] ended.
 ///
-/// Example: [`examples/proxy.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/proxy.rs).
+/// Example:
+/// [`examples/proxy.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/proxy.rs).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RelayEnd {
-    /// The direction that ended first: [`ToClient`](Direction::ToClient) if the agent closed its output.
+    /// The direction that ended first: [`ToClient`](Direction::ToClient) if the agent closed its
+    /// output.
     pub first: Direction,
     /// The exit status of the agent, if it is a child process and has exited.
     pub exit: Option<ExitStatus>,
@@ -204,7 +214,8 @@ pub struct RelayEnd {
 }
 
 impl RelayEnd {
-    /// Whether the agent ended first and with a failure, so that the client should learn the reason.
+    /// Whether the agent ended first and with a failure, so that the client should learn the
+    /// reason.
     pub fn agent_failed(&self) -> bool {
         self.first == Direction::ToClient && self.exit.is_some_and(|exit| !exit.success())
     }
@@ -345,7 +356,8 @@ impl<'a> Pump<'a> {
             }
             Err(error) => return Poll::Ready(Step::Ended(Err(Error::from(error)))),
         };
-        // Edits are user code: they run outside of the lock, which no other pump can need meanwhile.
+        // Edits are user code: they run outside of the lock, which no other pump can need
+        // meanwhile.
         let mut filters = lock(self.filters).take();
         let edited = filters.as_mut().and_then(|filters| filters.handle(self.direction, line));
         *lock(self.filters) = filters;

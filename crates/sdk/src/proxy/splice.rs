@@ -44,8 +44,8 @@ fn range_of(line: &[u8], part: &RawValue) -> Option<(usize, usize)> {
     (line.get(start..end)? == text.as_bytes()).then_some((start, end))
 }
 
-/// The original with those members replaced that differ between `before` and `after`. Others stay as written, even unknown
-/// ones. `None` if none differs.
+/// The original with those members replaced that differ between `before` and `after`. Others stay
+/// as written, even unknown ones. `None` if none differs.
 pub(super) fn changed(original: Option<&str>, before: &str, after: &str) -> Option<String> {
     if before == after {
         return None;

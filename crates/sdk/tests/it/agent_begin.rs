@@ -65,7 +65,8 @@ async fn a_handler_that_waits_lets_others_go_first() {
     rig.client.request(1, "session/new", at("/wait")).await;
     rig.client.request(2, "session/new", at("/yield")).await;
     rig.client.request(3, "session/new", at("/x")).await;
-    // The first one was polled before, with a waker that does nothing; its task has polled it again.
+    // The first one was polled before, with a waker that does nothing; its task has polled it
+    // again.
     rig.client.request(4, "session/new", at("/open")).await;
     let mut answered = Vec::new();
     for _ in 0..4 {

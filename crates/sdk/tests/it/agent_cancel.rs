@@ -1,4 +1,5 @@
-//! A cancel at every point of a turn. The answer is always `cancelled`, and always the last word of the turn.
+//! A cancel at every point of a turn. The answer is always `cancelled`, and always the last word of
+//! the turn.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -111,7 +112,8 @@ async fn a_prompt_right_after_a_cancel_waits_for_the_cancelled_turn() {
         rig.expect_text("s1", "fine").await;
         rig.expect_end("second", "end_turn").await;
     }
-    // One that waits is a turn like any other: nothing comes beside it, and it can be cancelled itself.
+    // One that waits is a turn like any other: nothing comes beside it, and it can be cancelled
+    // itself.
     rig.prompt("first", "s1", "ignore cancel").await;
     rig.assert_responsive().await;
     rig.client.raw(&format!("{cancel}\n{}", prompts("second", "wait"))).await;
@@ -209,7 +211,8 @@ async fn cancelled_while(rig: &mut Rig, text: &str, method: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn while_a_permission_waits() {
-    // shows CANCEL-05, CANCEL-13, CANCEL-22, PERM-13: the turn does not wait for the client's answer
+    // shows CANCEL-05, CANCEL-13, CANCEL-22, PERM-13: the turn does not wait for the client's
+    // answer
     let mut rig = Rig::open(player(), json!({})).await;
     for answer in ["cancelled", "selected", "error", "none"] {
         let ask = cancelled_while(&mut rig, "ask", "session/request_permission").await;
@@ -379,7 +382,8 @@ async fn by_the_request_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn many_times_at_any_moment() {
-    // shows CANCEL-05, CANCEL-08, CANCEL-12: whichever of the two is first, each prompt has one answer, and it comes last
+    // shows CANCEL-05, CANCEL-08, CANCEL-12: whichever of the two is first, each prompt has one
+    // answer, and it comes last
     let gate = Arc::new(Notify::new());
     let seen = Arc::new(Mutex::new(0));
     let (inner_gate, inner_seen) = (gate.clone(), seen.clone());

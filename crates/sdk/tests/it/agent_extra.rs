@@ -206,7 +206,8 @@ impl Providers for Routes {
 
 #[tokio::test(start_paused = true)]
 async fn providers_are_checked_before_the_author_is_asked() {
-    // shows PROV-01, PROV-03, PROV-04, PROV-05, PROV-06, PROV-07, PROV-08, PROV-09, PROV-10, PROV-12, RPC-21
+    // shows PROV-01, PROV-03, PROV-04, PROV-05, PROV-06, PROV-07, PROV-08, PROV-09, PROV-10,
+    // PROV-12, RPC-21
     let log = Log::default();
     let mut rig = Rig::initialized(echo().providers(Routes(log.clone())), json!({})).await;
     assert_eq!(rig.hello["agentCapabilities"]["providers"], json!({}));

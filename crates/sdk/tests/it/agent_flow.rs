@@ -14,7 +14,8 @@ use crate::agent_rig::{Rig, acts, agent, echo, full_client, new, prompt};
 
 #[tokio::test(start_paused = true)]
 async fn two_sessions_in_parallel() {
-    // shows SESS-06, PROMPT-12, RPC-20: two turns side by side, each waiting for the client in its own way
+    // shows SESS-06, PROMPT-12, RPC-20: two turns side by side, each waiting for the client in its
+    // own way
     let mut rig = Rig::open(
         agent(|turn, prompt| {
             Box::pin(async move {
@@ -123,7 +124,8 @@ async fn too_many_requests_are_refused_and_the_rest_is_served() {
 
 #[tokio::test(start_paused = true)]
 async fn a_permission_is_answered_while_the_agent_floods() {
-    // shows PERM-12, RPC-20: one turn streams without end, another waits for the user, others come and go
+    // shows PERM-12, RPC-20: one turn streams without end, another waits for the user, others come
+    // and go
     let stop = Arc::new(Notify::new());
     let gate = stop.clone();
     let mut rig = Rig::open(
@@ -468,7 +470,8 @@ async fn updates_between_turns_keep_their_order() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_request_has_one_answer_in_every_interleaving() {
-    // shows RPC-24, CANCEL-12, PROMPT-13: prompts, cancels, closes and openings in a fixed but wild order, on two threads
+    // shows RPC-24, CANCEL-12, PROMPT-13: prompts, cancels, closes and openings in a fixed but wild
+    // order, on two threads
     let inner = acts(|turn, prompt| {
         Box::pin(async move {
             let detached = turn.detach();

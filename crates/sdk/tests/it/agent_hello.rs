@@ -29,7 +29,8 @@ const SAVED_SESSIONS: [&str; 9] = [
 
 #[tokio::test(start_paused = true)]
 async fn the_whole_hello() {
-    // shows INIT-06, INIT-11, INIT-13, INIT-18, INIT-31, RPC-01, RPC-02: a bare agent says no more than it can do
+    // shows INIT-06, INIT-11, INIT-13, INIT-18, INIT-31, RPC-01, RPC-02: a bare agent says no more
+    // than it can do
     let (link, mut client) = Script::pair();
     let serving = tokio::spawn(echo().info("echo", "1.0").serve(link));
     client.raw(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#).await;

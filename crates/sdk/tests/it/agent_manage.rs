@@ -432,7 +432,8 @@ async fn stored(ids: &[&str]) -> (Rig, Store, Log) {
 
 #[tokio::test(start_paused = true)]
 async fn lists_come_in_pages() {
-    // shows LIST-03, LIST-04, LIST-05, LIST-07, LIST-09, LIST-10, LIST-11, LIST-14, SSTAT-05, SSTAT-06
+    // shows LIST-03, LIST-04, LIST-05, LIST-07, LIST-09, LIST-10, LIST-11, LIST-14, SSTAT-05,
+    // SSTAT-06
     let (mut rig, _, _) = stored(&["a", "b", "c"]).await;
     for _ in 0..2 {
         let page = rig.call("l", "session/list", json!({})).await;

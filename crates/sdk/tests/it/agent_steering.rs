@@ -7,7 +7,8 @@ use serde_json::json;
 use crate::agent_rig::{Rig, agent, prompt};
 use crate::agent_v2::open;
 
-/// An agent whose turns take prompts until one is `end`; a turn that starts with `quick` takes none.
+/// An agent whose turns take prompts until one is `end`; a turn that starts with `quick` takes
+/// none.
 fn steered() -> Agent {
     agent(|turn, prompt| {
         Box::pin(async move {
@@ -132,7 +133,8 @@ async fn every_prompt_is_answered_once() {
     for in_v2 in [false, true] {
         let agent = agent(|turn, prompt| {
             Box::pin(async move {
-                // Some turns wait for prompts beside their work, some take what is there, some take none.
+                // Some turns wait for prompts beside their work, some take what is there, some take
+                // none.
                 match prompt.text().len() % 3 {
                     0 => {
                         tokio::select! {

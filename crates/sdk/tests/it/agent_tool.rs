@@ -15,8 +15,8 @@ fn update(line: &Value) -> &Value {
 
 #[tokio::test(start_paused = true)]
 async fn the_life_of_a_tool_call() {
-    // shows TOOL-01, TOOL-03, TOOL-05, TOOL-06, TOOL-08, TOOL-09, TOOL-10, TOOL-11, TOOL-14, TOOL-15, TOOL-18, TOOL-19,
-    // TOOL-20, EXT-02
+    // shows TOOL-01, TOOL-03, TOOL-05, TOOL-06, TOOL-08, TOOL-09, TOOL-10, TOOL-11, TOOL-14,
+    // TOOL-15, TOOL-18, TOOL-19, TOOL-20, EXT-02
     let mut rig = Rig::open(
         agent(|turn, _| {
             Box::pin(async move {

@@ -75,7 +75,8 @@ async fn every_kind_of_end() {
 
 #[tokio::test(start_paused = true)]
 async fn kinds_of_content_in_prompts() {
-    // shows PROMPT-03, PROMPT-04, PROMPT-05, PROMPT-22, MSG-03, CONT-01, CONT-03, CONT-04, CONT-05, CONT-06, CONT-07, EXT-03
+    // shows PROMPT-03, PROMPT-04, PROMPT-05, PROMPT-22, MSG-03, CONT-01, CONT-03, CONT-04, CONT-05,
+    // CONT-06, CONT-07, EXT-03
     let seen: Arc<Mutex<Vec<Prompt>>> = Arc::default();
     let log = seen.clone();
     let listener = move || -> Agent {

@@ -134,7 +134,8 @@ async fn requests_before_initialize_and_ids_that_are_null() {
     rig.client.notify("session/cancel", json!({"sessionId": "s1"})).await;
     rig.client.notify("_unknown", json!({})).await;
     rig.client.expect_silence().await;
-    // Requests that were refused do not count: `initialize` can be repeated, even with another version.
+    // Requests that were refused do not count: `initialize` can be repeated, even with another
+    // version.
     rig.call("h", "initialize", json!({"protocolVersion": 1})).await;
     rig.call("h", "initialize", offer(2, json!({}))).await;
     rig.call("h", "initialize", offer(2, json!({}))).await;

@@ -32,7 +32,8 @@ async fn a_cancelled_turn_continues_until_the_agent_ends_it() {
 
 #[tokio::test(start_paused = true)]
 async fn every_open_question_is_answered_at_once() {
-    // shows CANCEL-03, PERM-08, PERM-12: one question is taken, one waits in the queue, one comes after the cancel
+    // shows CANCEL-03, PERM-08, PERM-12: one question is taken, one waits in the queue, one comes
+    // after the cancel
     let (mut session, mut agent) = open(Client::new().elicitation_forms()).await;
     let mut turn = session.prompt("go").await.unwrap();
     let prompt = agent.expect("session/prompt").await;

@@ -44,7 +44,8 @@ fn doors(agent: &attache::client::AgentHandle) -> [bool; 12] {
 
 #[tokio::test(start_paused = true)]
 async fn optional_abilities_follow_the_capabilities() {
-    // shows INIT-16, SESS-07, SESS-08, SESS-20, SESS-21, LIST-01, LIST-02, DEL-01, DEL-02, FORK-01, AUTH-16, PROV-02, NES-01
+    // shows INIT-16, SESS-07, SESS-08, SESS-20, SESS-21, LIST-01, LIST-02, DEL-01, DEL-02, FORK-01,
+    // AUTH-16, PROV-02, NES-01
     let (agent, _script) = connect(Client::new(), json!({})).await;
     assert_eq!(doors(&agent), [false; 12]);
     let (agent, _script) = connect(Client::new(), everything()).await;

@@ -49,7 +49,8 @@ async fn the_newest_common_version_is_spoken() {
     });
     assert_eq!(agent.unwrap().protocol_version().to_string(), "1");
 
-    // An agent of version 2 may answer an offer of 1 with its own version, as in the draft of August.
+    // An agent of version 2 may answer an offer of 1 with its own version, as in the draft of
+    // August.
     for (client, spoken) in [(both().read_files(NoFiles), Some("2")), (Client::new(), None)] {
         let (link, mut script) = Script::pair();
         let (agent, ()) = tokio::join!(client.connect(link), async {

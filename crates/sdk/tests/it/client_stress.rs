@@ -1,4 +1,5 @@
-//! Many sessions on several threads, cancelled and dropped at random: every turn ends, every question has one answer.
+//! Many sessions on several threads, cancelled and dropped at random: every turn ends, every
+//! question has one answer.
 
 use std::collections::HashMap;
 
@@ -20,7 +21,8 @@ impl Dice {
     }
 }
 
-/// An agent that says ten things, asks, and says how it went when it has its answer. Counts what it got.
+/// An agent that says ten things, asks, and says how it went when it has its answer. Counts what it
+/// got.
 async fn agent(link: Link) -> (usize, usize) {
     let mut script = Script::on(link);
     let mut sessions = 0;

@@ -230,7 +230,8 @@ async fn a_cancel_ends_with_an_idle_state_or_a_refused_prompt() {
     assert_eq!(turn.stop_reason(), Some(StopReason::Cancelled));
     drop(turn);
 
-    // The agent was cancelled before it reported that it works. The state is that of the turn before.
+    // The agent was cancelled before it reported that it works. The state is that of the turn
+    // before.
     let turn = session.prompt("again").await.unwrap();
     let prompt = agent.expect("session/prompt").await;
     agent.answer(&prompt, json!({"messageId": "m2"})).await;

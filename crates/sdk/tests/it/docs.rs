@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The documentation of the public items of all files, by the item's name; that of methods by `::name`.
+/// The documentation of the public items of all files, by the item's name; that of methods by
+/// `::name`.
 fn documented(directory: &Path, items: &mut HashMap<String, String>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -57,7 +58,8 @@ fn every_public_item_leads_to_an_example() {
     }
 }
 
-/// Messages that only version 1 has, or that are about its wire: proxies, services of a client, drafts.
+/// Messages that only version 1 has, or that are about its wire: proxies, services of a client,
+/// drafts.
 const OF_VERSION_1: [&str; 6] = [
     "CreateTerminalRequest, TerminalExitStatus, TerminalOutputResponse",
     "NesCapabilities, NesEditSuggestion, NesSuggestion, SuggestNesRequest",

@@ -1,5 +1,5 @@
-//! The two tables of `docs/guide/versions.md` of what one version cannot say: each line names tests, and each of these exists. The tests
-//! of lines that have no better place are here.
+//! The two tables of `docs/guide/versions.md` of what one version cannot say: each line names
+//! tests, and each of these exists. The tests of lines that have no better place are here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use crate::agent_rig::{Rig, agent};
 use crate::agent_v2::{greeted, open};
 
-/// An agent that is written for version 2, with a client of version 1: a line, and the tests that show it.
+/// An agent that is written for version 2, with a client of version 1: a line, and the tests that
+/// show it.
 const TO_V1: &[(&str, &[&str])] = &[
     (
         "states `running` and `requires_action`",

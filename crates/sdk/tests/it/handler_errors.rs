@@ -1,4 +1,5 @@
-//! Errors of handlers: the peer gets an id, the author the cause. Recorded history. Permissions that a handler decides.
+//! Errors of handlers: the peer gets an id, the author the cause. Recorded history. Permissions
+//! that a handler decides.
 
 use std::sync::{Arc, Mutex};
 

@@ -13,7 +13,8 @@ pub(crate) struct Script {
     writer: FrameWriter,
 }
 
-/// Methods of services that an agent has only if they are installed, and only with the feature `unstable`.
+/// Methods of services that an agent has only if they are installed, and only with the feature
+/// `unstable`.
 pub(crate) const UNSTABLE_SERVICES: [&str; 7] = [
     "auth/status",
     "providers/list",

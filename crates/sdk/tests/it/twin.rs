@@ -1,4 +1,5 @@
-//! One agent program and one client program, over version 1 and over version 2: the client sees the same.
+//! One agent program and one client program, over version 1 and over version 2: the client sees the
+//! same.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -242,7 +243,8 @@ impl Normalizer {
         }
     }
 
-    // The normalisation begins here. Its comments name all differences that a client program has to allow for.
+    // The normalisation begins here. Its comments name all differences that a client program has to
+    // allow for.
     fn line(&mut self, event: &Event, terminals: &Terminals) -> Option<String> {
         let (id, line) = match event {
             // 1. Version 1 has one plan, which has no id.
@@ -251,11 +253,13 @@ impl Normalizer {
             // 2. Only version 2 lists background work, and repeats the state for it.
             Event::Background(_) => return self.allow("background", None),
             Event::State(state) => ("", format!("{state:?}")),
-            // 3. A question about no call gets one: from the agent in version 1, from the client in version 2.
+            // 3. A question about no call gets one: from the agent in version 1, from the client in
+            //   version 2.
             Event::ToolCall(change) if change.id().as_str().contains('-') => {
                 return self.allow("question", None);
             }
-            // 4. Version 1 shows a terminal as text of its call, and repeats the call when it has output.
+            // 4. Version 1 shows a terminal as text of its call, and repeats the call when it has
+            //   output.
             Event::Terminal(_) => return self.allow("terminal", None),
             Event::ToolCall(change) => {
                 let mut call = ToolCall::clone(&change.call);

@@ -14,7 +14,8 @@ pub fn best(query: &str, texts: impl IntoIterator<Item = impl AsRef<str>>, most:
     scored.into_iter().map(|(_, at)| at).take(most).collect()
 }
 
-/// Rates a match: letters in a row, at the start of words and in the last part of a path count more; length counts against it.
+/// Rates a match: letters in a row, at the start of words and in the last part of a path count
+/// more; length counts against it.
 fn score(wanted: &[char], text: &str) -> Option<i64> {
     if wanted.is_empty() {
         return Some(0);

@@ -11,7 +11,8 @@ const KEPT: usize = 1000;
 /// A longer prompt is kept in memory only.
 const LONGEST: usize = 32 << 10;
 
-/// A history of prompts. In the file each entry is a line, with `\n` for a line break and `\\` for a backslash.
+/// A history of prompts. In the file each entry is a line, with `\n` for a line break and `\\` for
+/// a backslash.
 #[derive(Debug, Default)]
 pub struct History {
     entries: Vec<String>,

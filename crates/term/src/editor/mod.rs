@@ -94,7 +94,8 @@ impl Editor {
         text
     }
 
-    /// An editor that shows a long paste as a chip, `[paste 1: 500 lines]`, until the text is taken.
+    /// An editor that shows a long paste as a chip, `[paste 1: 500 lines]`, until the text is
+    /// taken.
     #[must_use]
     pub fn with_chips(mut self) -> Editor {
         self.pastes.fold = true;
@@ -367,7 +368,8 @@ impl Editor {
         self.recalled = Some((at, draft));
     }
 
-    /// Handles a key of the search. Returns `None` if the search ended and the key is for the editor.
+    /// Handles a key of the search. Returns `None` if the search ended and the key is for the
+    /// editor.
     fn search_key(&mut self, key: KeyEvent) -> Option<ActionResult> {
         let search = self.search.as_mut()?;
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);

@@ -1,7 +1,8 @@
 //! The one way to stdout and stderr: text and styles go in, bytes come out.
 //!
-//! On a terminal every text passes the [filter] and the [guard](super::guard), own text too. The only control
-//! characters in the output are line feeds and the codes of styles. Streams that are not terminals get the text unchanged.
+//! On a terminal every text passes the [filter] and the [guard](super::guard), own text too. The
+//! only control characters in the output are line feeds and the codes of styles. Streams that are
+//! not terminals get the text unchanged.
 
 use std::io::{self, Write as _};
 
@@ -74,7 +75,8 @@ impl Channel {
         self.lines(text, |number| if number == 0 { Start::Own } else { Start::Row });
     }
 
-    /// Writes a line of the program. Leading and trailing line feeds are empty lines; inner ones came with a foreign part.
+    /// Writes a line of the program. Leading and trailing line feeds are empty lines; inner ones
+    /// came with a foreign part.
     pub fn one_line(&mut self, text: &str) {
         let line = text.trim_start_matches('\n');
         let before = text.len() - line.len();
@@ -149,7 +151,8 @@ impl Channel {
         }
     }
 
-    /// Writes a line of JSON. On a terminal, characters that JSON allows and a terminal must not get are escaped; the value stays the same.
+    /// Writes a line of JSON. On a terminal, characters that JSON allows and a terminal must not
+    /// get are escaped; the value stays the same.
     pub fn json(&mut self, line: &[u8]) {
         self.end_foreign();
         if self.surface.terminal {
@@ -258,8 +261,8 @@ impl Written {
         self.stdout.is_empty() && self.stderr.is_empty()
     }
 
-    /// Writes both streams and waits for a slow reader of stdout. After a failure every later call fails too, so that the caller
-    /// sees it at the end.
+    /// Writes both streams and waits for a slow reader of stdout. After a failure every later call
+    /// fails too, so that the caller sees it at the end.
     pub async fn flush(&mut self) -> io::Result<()> {
         if !self.stdout.is_empty() && self.lost.is_none() {
             let device = self.device.get_or_insert_with(tokio::io::stdout);

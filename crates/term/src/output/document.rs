@@ -1,7 +1,8 @@
-//! Questions and reports: lines of the program, and foreign text between them that cannot be mistaken for it.
+//! Questions and reports: lines of the program, and foreign text between them that cannot be
+//! mistaken for it.
 //!
-//! A [`Document`] is rendered where it is read: on a terminal with gutters and colours and wrapped to the width, elsewhere as plain
-//! text.
+//! A [`Document`] is rendered where it is read: on a terminal with gutters and colours and wrapped
+//! to the width, elsewhere as plain text.
 
 use super::channel::Channel;
 use super::marks::{Likeness, likeness};
@@ -46,7 +47,8 @@ impl Document {
         self
     }
 
-    /// Adds foreign text that the user decides about. Nothing is left out; invisible characters are shown by name.
+    /// Adds foreign text that the user decides about. Nothing is left out; invisible characters are
+    /// shown by name.
     #[must_use]
     pub fn foreign(mut self, text: impl Into<String>) -> Document {
         self.blocks.push(Block::Foreign(text.into()));
@@ -71,7 +73,8 @@ impl Document {
         self
     }
 
-    /// Renders lines for a terminal. Foreign lines have a gutter, and no line is longer than `columns`.
+    /// Renders lines for a terminal. Foreign lines have a gutter, and no line is longer than
+    /// `columns`.
     pub fn lines(&self, columns: usize, look: Look) -> Vec<Line> {
         let bar = bar(look);
         self.blocks.iter().flat_map(|block| block.lines(columns, &bar, look)).collect()

@@ -6,8 +6,8 @@ use std::time::Duration;
 /// Time between the appearance of a question and its first possible answer.
 pub const GRACE: Duration = Duration::from_millis(500);
 
-/// Waits for the grace period and discards keys that were typed until then, because they were meant for
-/// something else.
+/// Waits for the grace period and discards keys that were typed until then, because they were meant
+/// for something else.
 pub async fn wait_unanswered() {
     tokio::time::sleep(GRACE).await;
     discard_typed();

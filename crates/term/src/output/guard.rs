@@ -1,7 +1,8 @@
 //! Keeps foreign text from beginning a row like a line of the program.
 //!
-//! A row begins after a line feed and where the terminal wraps a line. Both can be used for a forgery, so the guard counts columns. Text
-//! that begins like one of our [marks](super::marks) gets a gutter.
+//! A row begins after a line feed and where the terminal wraps a line. Both can be used for a
+//! forgery, so the guard counts columns. Text that begins like one of our [marks](super::marks)
+//! gets a gutter.
 
 use super::marks::{Likeness, likeness};
 use crate::render::style::Style;
@@ -43,12 +44,14 @@ pub(super) struct Guard {
     wrapped_blank: bool,
     /// The beginning of what may be a mark.
     held: Vec<Cell>,
-    /// Whether the held cells are at the beginning of a line, rather than where a line may be wrapped.
+    /// Whether the held cells are at the beginning of a line, rather than where a line may be
+    /// wrapped.
     held_at_start: bool,
 }
 
 impl Guard {
-    /// `gutter` is the character before foreign lines. Without a number of columns, only line feeds begin rows.
+    /// `gutter` is the character before foreign lines. Without a number of columns, only line feeds
+    /// begin rows.
     pub(super) fn new(columns: Option<usize>, gutter: char) -> Guard {
         Guard {
             columns,

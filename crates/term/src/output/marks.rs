@@ -1,7 +1,8 @@
-//! The marks that lines of the program begin with, and the test whether foreign text begins like one.
+//! The marks that lines of the program begin with, and the test whether foreign text begins like
+//! one.
 //!
-//! The program prints its own lines with a [`Mark`]. Foreign text that begins with one, or with text that reads like one, gets a gutter,
-//! because an answer depends on who seems to ask.
+//! The program prints its own lines with a [`Mark`]. Foreign text that begins with one, or with
+//! text that reads like one, gets a gutter, because an answer depends on who seems to ask.
 
 use crate::render::style::{Line, Style};
 use crate::render::text::to_ascii;
@@ -110,8 +111,8 @@ pub(crate) enum Likeness {
 /// The longest word in brackets that is taken for a mark.
 const LONGEST: usize = 24;
 
-/// Compares the beginning of a text with the marks. With `any_tag`, every word in brackets counts. Blanks are skipped, and letters that
-/// look alike are equal.
+/// Compares the beginning of a text with the marks. With `any_tag`, every word in brackets counts.
+/// Blanks are skipped, and letters that look alike are equal.
 pub(crate) fn likeness(text: impl Iterator<Item = char>, any_tag: bool) -> Likeness {
     let text: String = text.filter_map(fold).collect();
     let Some(first) = text.chars().next() else { return Likeness::Undecided };
@@ -131,7 +132,8 @@ pub(crate) fn likeness(text: impl Iterator<Item = char>, any_tag: bool) -> Liken
     best
 }
 
-/// Checks for a word of at most `most` letters and a closing bracket. A key of a menu has one letter.
+/// Checks for a word of at most `most` letters and a closing bracket. A key of a menu has one
+/// letter.
 fn tag(text: &str, most: usize) -> Likeness {
     for (count, c) in text.chars().enumerate() {
         match c {
@@ -143,7 +145,8 @@ fn tag(text: &str, most: usize) -> Likeness {
     Likeness::Undecided
 }
 
-/// Returns the ASCII character that this one looks like, in lower case; `None` for blanks and combining marks.
+/// Returns the ASCII character that this one looks like, in lower case; `None` for blanks and
+/// combining marks.
 fn fold(c: char) -> Option<char> {
     let folded = match c {
         c if c.is_ascii() => c,

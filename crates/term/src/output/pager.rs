@@ -23,8 +23,9 @@ pub enum Reading {
     },
 }
 
-/// Shows a document. After each page, `answer` returns the typed line: `q` or the end of the input stops, `a` shows the rest, anything
-/// else shows the next page. A stream that is not a terminal gets the whole document at once.
+/// Shows a document. After each page, `answer` returns the typed line: `q` or the end of the input
+/// stops, `a` shows the rest, anything else shows the next page. A stream that is not a terminal
+/// gets the whole document at once.
 pub async fn show(
     document: &Document,
     channel: &mut Channel,

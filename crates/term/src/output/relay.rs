@@ -10,8 +10,8 @@ use super::channel::Channel;
 use super::surface::{Stream, Surface};
 use crate::render::filter;
 
-/// Forwards bytes to stdout. On a terminal the same JSON is shown with its control characters escaped, and no line begins like one of the
-/// program.
+/// Forwards bytes to stdout. On a terminal the same JSON is shown with its control characters
+/// escaped, and no line begins like one of the program.
 #[derive(Debug)]
 pub struct Relay {
     stdout: Stdout,

@@ -1,8 +1,10 @@
 //! The filter between foreign text and a terminal.
 //!
-//! Agents, models, files and servers write most of what this program shows. None of their characters may command the terminal, reorder
-//! text or hide it. [`Filter`] drops whole escape sequences, also when they arrive in pieces. [`reveal`] drops nothing, for text that the
-//! user decides about. [`line()`] is for lines of several parts, in which a sequence of one part must not swallow the next.
+//! Agents, models, files and servers write most of what this program shows. None of their
+//! characters may command the terminal, reorder text or hide it. [`Filter`] drops whole escape
+//! sequences, also when they arrive in pieces. [`reveal`] drops nothing, for text that the user
+//! decides about. [`line()`] is for lines of several parts, in which a sequence of one part must
+//! not swallow the next.
 
 use std::borrow::Cow;
 
@@ -121,7 +123,8 @@ impl Filter {
         match self.state {
             State::Text => self.text(c, out),
             State::Return => {
-                // Some terminals would go back to the first column and write over what stands there.
+                // Some terminals would go back to the first column and write over what stands
+                // there.
                 self.show('\n', out);
                 self.state = State::Text;
                 if c != '\n' {
@@ -195,8 +198,8 @@ impl Filter {
         out(c);
     }
 
-    /// Returns whether a character without a width of its own may follow the output. At the beginning it would change the character that
-    /// the program has written before it.
+    /// Returns whether a character without a width of its own may follow the output. At the
+    /// beginning it would change the character that the program has written before it.
     fn can_follow(&self, c: char) -> bool {
         let Some(last) = self.last else { return false };
         let base = !last.is_whitespace();
@@ -210,7 +213,8 @@ impl Filter {
     }
 }
 
-/// Cleans text for the screen: removes escape sequences and controls, keeps line breaks, expands tabs.
+/// Cleans text for the screen: removes escape sequences and controls, keeps line breaks, expands
+/// tabs.
 pub fn clean(text: &str, look: Look) -> Cow<'_, str> {
     let harmless = |c: char| c == '\n' || (class(c) == Class::Visible && (look.unicode || c.is_ascii()));
     if text.chars().all(harmless) {
@@ -288,8 +292,8 @@ fn named(c: char) -> String {
     }
 }
 
-/// Cleans a line of several parts: removes colours and names other controls, because dropping a sequence
-/// could drop the next part.
+/// Cleans a line of several parts: removes colours and names other controls, because dropping a
+/// sequence could drop the next part.
 pub fn line(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| matches!(class(c), Class::Visible | Class::Tab) || c == '\n') {
         return Cow::Borrowed(text);
@@ -315,7 +319,8 @@ pub fn line(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns the text after a sequence that sets colours, given its first character and the text after that.
+/// Returns the text after a sequence that sets colours, given its first character and the text
+/// after that.
 fn after_colour(first: char, rest: &str) -> Option<&str> {
     let rest = match first {
         '\x1b' => rest.strip_prefix('[')?,

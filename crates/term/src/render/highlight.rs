@@ -149,8 +149,8 @@ impl Highlighter {
         line
     }
 
-    /// Returns length and style of the first token of `rest`. Lengths end at character boundaries: they come
-    /// from text searches and from counting characters.
+    /// Returns length and style of the first token of `rest`. Lengths end at character boundaries:
+    /// they come from text searches and from counting characters.
     fn token(&mut self, language: &'static Language, rest: &str) -> (usize, Style) {
         if let Some((end, style)) = self.open {
             return match rest.find(end) {

@@ -43,8 +43,8 @@ pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     hunks
 }
 
-/// Returns `now`, a later version of `new`, with the old lines of a hunk in place of its new ones. Returns `None` if these lines, or
-/// the place between its neighbours, are not there any more.
+/// Returns `now`, a later version of `new`, with the old lines of a hunk in place of its new ones.
+/// Returns `None` if these lines, or the place between its neighbours, are not there any more.
 pub fn revert(old: &str, new: &str, hunk: &Hunk, now: &str) -> Option<String> {
     let (old, new, now) = (lines(old), lines(new), lines(now));
     let at = place(&new, &now, &hunk.new)?;

@@ -1,7 +1,7 @@
 //! Hyperlinks (OSC 8): addresses that styles carry, for terminals that say they support them.
 //!
-//! A style is copied with every character, so it holds the number of an address, not the address. The table of addresses is
-//! bounded; text whose address was forgotten is shown without a link.
+//! A style is copied with every character, so it holds the number of an address, not the address.
+//! The table of addresses is bounded; text whose address was forgotten is shown without a link.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -51,7 +51,8 @@ impl Table {
 }
 
 impl Link {
-    /// A link to a page that a text names. `None` if the terminal has no links, or the address is not one of the web or of mail.
+    /// A link to a page that a text names. `None` if the terminal has no links, or the address is
+    /// not one of the web or of mail.
     pub fn to_page(address: &str) -> Option<Link> {
         if !is_supported()
             || !["http://", "https://", "mailto:"].iter().any(|scheme| has_scheme(address, scheme))
@@ -61,7 +62,8 @@ impl Link {
         Link::new(escaped(address)?)
     }
 
-    /// A link to a file of this machine. `None` if the terminal has no links, or the path is not absolute.
+    /// A link to a file of this machine. `None` if the terminal has no links, or the path is not
+    /// absolute.
     pub fn to_file(path: &str) -> Option<Link> {
         if !is_supported() || !Path::new(path).is_absolute() {
             return None;
@@ -96,8 +98,8 @@ fn has_scheme(address: &str, scheme: &str) -> bool {
     address.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
 }
 
-/// Returns the address in visible ASCII: other characters are percent-encoded, so that none can end the sequence. `None` if there
-/// are control characters, which no address has.
+/// Returns the address in visible ASCII: other characters are percent-encoded, so that none can end
+/// the sequence. `None` if there are control characters, which no address has.
 fn escaped(address: &str) -> Option<String> {
     let mut out = String::new();
     for c in address.chars() {
@@ -120,7 +122,8 @@ fn is_supported() -> bool {
     *SUPPORTED.get_or_init(|| says_so(|name| std::env::var(name).ok().filter(|value| !value.is_empty())))
 }
 
-/// Whether the variables are those of a terminal with links. `FORCE_HYPERLINK` decides it if it is set.
+/// Whether the variables are those of a terminal with links. `FORCE_HYPERLINK` decides it if it is
+/// set.
 fn says_so(var: impl Fn(&str) -> Option<String>) -> bool {
     if let Some(forced) = var("FORCE_HYPERLINK") {
         return forced != "0";

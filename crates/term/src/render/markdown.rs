@@ -12,8 +12,8 @@ fn parser(text: &str) -> Parser<'_> {
     Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS)
 }
 
-/// Returns how much of a growing text will not change: everything before its last block. An incomplete
-/// line can still become part of the block before it.
+/// Returns how much of a growing text will not change: everything before its last block. An
+/// incomplete line can still become part of the block before it.
 pub fn settled(text: &str) -> usize {
     let text = text.rfind('\n').and_then(|at| text.get(..=at)).unwrap_or_default();
     let mut depth = 0_usize;

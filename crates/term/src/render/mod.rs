@@ -1,7 +1,7 @@
 //! Renders text to styled lines. Pure functions: no terminal, no clock.
 //!
-//! `filter` removes control characters, `text` measures and wraps, `style` is a styled line; the others render
-//! Markdown, code, tables, diffs and the colours of commands.
+//! `filter` removes control characters, `text` measures and wraps, `style` is a styled line; the
+//! others render Markdown, code, tables, diffs and the colours of commands.
 
 pub mod diff;
 pub mod filter;

@@ -3,8 +3,8 @@
 use super::style::{Colour, Line, Style};
 use super::text::{Look, clean};
 
-/// Renders one line of output. Only `ESC [ … m` has an effect; other sequences are dropped by the filter. `base` is the style of text
-/// without colour.
+/// Renders one line of output. Only `ESC [ … m` has an effect; other sequences are dropped by the
+/// filter. `base` is the style of text without colour.
 pub fn coloured(text: &str, base: Style, look: Look) -> Line {
     let mut line = Line::new();
     let mut style = Style::PLAIN;

@@ -172,7 +172,8 @@ impl Style {
         flags.chain(self.colour.name()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Writes the escape sequences. Attributes stay without colours: `NO_COLOR` is about colour only.
+    /// Writes the escape sequences. Attributes stay without colours: `NO_COLOR` is about colour
+    /// only.
     pub fn write(self, colours: bool, out: &mut String) {
         let flags = [
             (self.bold, 1),
@@ -260,8 +261,8 @@ impl Line {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
-    /// Writes the line for a terminal and resets the style. Forbidden characters are dropped here too, so that
-    /// no renderer can forget it.
+    /// Writes the line for a terminal and resets the style. Forbidden characters are dropped here
+    /// too, so that no renderer can forget it.
     pub fn write(&self, colours: bool, out: &mut String) {
         for span in &self.spans {
             let linked = span.style.begin_link(out);

@@ -21,8 +21,8 @@ impl Look {
     }
 }
 
-/// Returns the columns of a character. A sequence counts as the sum of its parts: never too little, and too
-/// much only wraps early.
+/// Returns the columns of a character. A sequence counts as the sum of its parts: never too little,
+/// and too much only wraps early.
 pub fn char_width(c: char) -> usize {
     match c {
         // Turns the previous character into an emoji, which is wider in many terminals.
@@ -179,7 +179,8 @@ fn break_at(cells: &[Cell], start: usize, room: usize) -> (usize, usize) {
     (cells.len(), cells.len())
 }
 
-/// Wraps code and command output. No character is lost; a row ends after a blank if one is near its end, else anywhere.
+/// Wraps code and command output. No character is lost; a row ends after a blank if one is near its
+/// end, else anywhere.
 pub fn wrap_hard(line: &Line, columns: usize, first: &Line, rest: &Line) -> Vec<Line> {
     let columns = columns.max(rest.width() + 2);
     let cells: Vec<(char, Style)> =
@@ -199,7 +200,8 @@ pub fn wrap_hard(line: &Line, columns: usize, first: &Line, rest: &Line) -> Vec<
             None => left.len(),
             Some(fits) => {
                 let blank = left.get(..fits).and_then(|row| row.iter().rposition(|(c, _)| *c == ' '));
-                // Not at the indent: a row with little more than blanks is worse than a broken word.
+                // Not at the indent: a row with little more than blanks is worse than a broken
+                // word.
                 blank.map(|at| at + 1).filter(|at| *at > fits / 2).unwrap_or(fits).max(1)
             }
         };

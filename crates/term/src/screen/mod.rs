@@ -1,4 +1,5 @@
-//! Draws frames: finished lines scroll into the terminal's history, live lines are redrawn in place.
+//! Draws frames: finished lines scroll into the terminal's history, live lines are redrawn in
+//! place.
 //!
 //! The alternate screen is not used, so the output stays after the program has ended.
 
@@ -87,7 +88,8 @@ impl<W: Write> Screen<W> {
         // A synchronized update without a cursor, to avoid flicker.
         text.push_str("\x1b[?2026h\r\x1b[?25l");
         if clear {
-            // Erasing the whole screen at once makes many terminals copy it to their scrollback first.
+            // Erasing the whole screen at once makes many terminals copy it to their scrollback
+            // first.
             text.push_str("\x1b[H\x1b[K\r\n\x1b[J\x1b[H");
             self.live.clear();
             self.row = 0;

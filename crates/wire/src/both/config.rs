@@ -56,8 +56,9 @@ impl From<Vec<SessionConfigSelectGroup>> for SessionConfigSelectOptions {
 
 impl<'de> Deserialize<'de> for SessionConfigSelectOptions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // CONF-20: flat if every entry is a value, which an empty list is too; in groups if every entry is a group.
-        // One entry that is neither refuses the option: a list with holes would offer less than the agent has.
+        // CONF-20: flat if every entry is a value, which an empty list is too; in groups if every
+        // entry is a group. One entry that is neither refuses the option: a list with holes would
+        // offer less than the agent has.
         let list = Json::deserialize(deserializer)?;
         let flat = match list.parse() {
             Ok(options) => return Ok(SessionConfigSelectOptions::Ungrouped(options)),

@@ -1,5 +1,5 @@
-//! The session or request that a question belongs to, and acceptance. Ids of requests and values of fields differ
-//! between the versions.
+//! The session or request that a question belongs to, and acceptance. Ids of requests and values of
+//! fields differ between the versions.
 
 use serde::de::Error;
 use serde::ser::SerializeMap;

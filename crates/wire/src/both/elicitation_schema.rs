@@ -50,7 +50,8 @@ tagged! {
 }
 
 impl ElicitationSchema {
-    /// Adds a field to the form, or replaces the field of that name. A required field must be filled in.
+    /// Adds a field to the form, or replaces the field of that name. A required field must be
+    /// filled in.
     ///
     /// ```
     /// use attache_wire::v1::{BooleanPropertySchema, ElicitationSchema, StringPropertySchema};

@@ -1,4 +1,5 @@
-//! Options and answers of a permission request. Kinds of options and outcomes are open in version 2 only.
+//! Options and answers of a permission request. Kinds of options and outcomes are open in version 2
+//! only.
 
 use super::{PermissionOptionId, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest};
 use crate::shape::*;

@@ -1,4 +1,5 @@
-//! Child sessions and messages between sessions. States and content blocks differ between the versions.
+//! Child sessions and messages between sessions. States and content blocks differ between the
+//! versions.
 
 use super::{ContentBlock, MessageId, SessionId, StateUpdate, SubagentSessionCapabilities};
 use crate::shape::*;

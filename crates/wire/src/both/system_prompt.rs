@@ -4,7 +4,8 @@ use super::{ContentBlock, SystemPromptMode};
 use crate::shape::*;
 
 object! {
-    /// A system prompt from the client. It is read strictly, so that no part of it is lost unnoticed.
+    /// A system prompt from the client. It is read strictly, so that no part of it is lost
+    /// unnoticed.
     pub struct SystemPrompt { // SYSP-02
         required {
             /// How the prompt is combined with the agent's own. Agents refuse unlisted modes.

@@ -1,10 +1,12 @@
-//! Reader for JSON without whitespace between its tokens, the form in which nearly every program writes messages.
+//! Reader for JSON without whitespace between its tokens, the form in which nearly every program
+//! writes messages.
 //!
-//! It takes fewer instructions than `serde_json`, because it looks for no whitespace and explains no errors.
-//! Text in another form, numbers other than small integers, and values that do not fit are refused without a reason:
-//! the caller reads the text again with `serde_json`, which decides. A type may take an error for a value that does not fit and go on
-//! (lists that leave out such entries do); a refusal is remembered, so that it goes to `serde_json` all the same. The two never disagree
-//! about accepted text.
+//! It takes fewer instructions than `serde_json`, because it looks for no whitespace and explains
+//! no errors. Text in another form, numbers other than small integers, and values that do not fit
+//! are refused without a reason: the caller reads the text again with `serde_json`, which decides.
+//! A type may take an error for a value that does not fit and go on (lists that leave out such
+//! entries do); a refusal is remembered, so that it goes to `serde_json` all the same. The two
+//! never disagree about accepted text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -42,8 +44,9 @@ pub(crate) fn read_compact<'de, S: DeserializeSeed<'de>>(text: &'de str, seed: S
     (reader.at == text.len() && !reader.has_refused).then_some(value)
 }
 
-/// Params of `session/update` whose first members are the session id and the update, and whose update begins with its tag:
-/// `{"sessionId":"…","update":{"sessionUpdate":"…",…},…}`. They are read up to the value of the tag.
+/// Params of `session/update` whose first members are the session id and the update, and whose
+/// update begins with its tag: `{"sessionId":"…","update":{"sessionUpdate":"…",…},…}`. They are
+/// read up to the value of the tag.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct UpdateParams<'de> {
@@ -73,7 +76,8 @@ impl<'de> UpdateParams<'de> {
         &self.kind
     }
 
-    /// Finds a text member of the update, and the text of the whole update. All of it is proven to be JSON, but not decoded.
+    /// Finds a text member of the update, and the text of the whole update. All of it is proven to
+    /// be JSON, but not decoded.
     pub fn find_member(&self, name: &str) -> Option<(Cow<'de, str>, &'de str)> {
         let mut reader = self.reader;
         let mut found = None;
@@ -144,7 +148,8 @@ impl<'de> Reader<'de> {
         Err(Irregular)
     }
 
-    /// Reads up to the tag of the update. Returns the session id, the place of the update and its tag.
+    /// Reads up to the tag of the update. Returns the session id, the place of the update and its
+    /// tag.
     fn update_head(&mut self) -> Read<(Cow<'de, str>, usize, Cow<'de, str>)> {
         self.literal(r#"{"sessionId":"#)?;
         let session_id = self.string()?;
@@ -209,8 +214,8 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// Reads a string whose content begins at `start` and has its first escape at `at`. A string becomes large only after
-    /// its first part, so that few are copied twice.
+    /// Reads a string whose content begins at `start` and has its first escape at `at`. A string
+    /// becomes large only after its first part, so that few are copied twice.
     #[cold]
     fn escaped_string(&mut self, start: usize, mut at: usize) -> Read<Cow<'de, str>> {
         let bytes = self.text.as_bytes();
@@ -233,7 +238,8 @@ impl<'de> Reader<'de> {
         Ok(Cow::Owned(content))
     }
 
-    /// Reads a string whose content begins at `start` and has an escape at `at` that `serde_json` has to read.
+    /// Reads a string whose content begins at `start` and has an escape at `at` that `serde_json`
+    /// has to read.
     fn irregular_string(&mut self, start: usize, at: usize) -> Read<Cow<'de, str>> {
         let bytes = self.text.as_bytes();
         let mut end = at;
@@ -345,7 +351,8 @@ fn unescape(escape: u8) -> Option<char> {
 
 /// Bytes before the first quote, backslash or control character.
 fn plain_length(bytes: &[u8]) -> usize {
-    // Most strings are short. For a long one the compiler turns the minimum of a block into vector instructions.
+    // Most strings are short. For a long one the compiler turns the minimum of a block into vector
+    // instructions.
     let (head, rest) = bytes.split_at(bytes.len().min(64));
     let in_head = plain_words(head);
     if in_head < head.len() {
@@ -371,7 +378,8 @@ fn plain_words(bytes: &[u8]) -> usize {
     for (number, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
         let (quote, backslash) = (word ^ (ONES * u64::from(b'"')), word ^ (ONES * u64::from(b'\\')));
-        // These mark bytes by their highest bit. Only bytes after the first marked one may be marked wrongly.
+        // These mark bytes by their highest bit. Only bytes after the first marked one may be
+        // marked wrongly.
         let zero = (quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash);
         let control = word.wrapping_sub(ONES * u64::from(b' ')) & !word;
         let found = (zero | control) & HIGH;

@@ -1,12 +1,14 @@
 //! Macros that declare message types as tables.
 //!
-//! A table has one line per member, with its wire name and its *mode*: the handling of an absent, `null` or malformed
-//! value. Reading order: [`object`](mod@object) (structs), [`modes`], [`tagged`](mod@tagged) (unions with a tag),
-//! [`flattened`](mod@flattened) (objects with unions inside), [`text`](mod@text) (string enums and ids), [`transparent`](mod@transparent) (newtypes), [`members`] (objects
-//! that fit no table), [`raw`] (values that are read later), [`compact`] (a reader for the usual form of JSON).
+//! A table has one line per member, with its wire name and its *mode*: the handling of an absent,
+//! `null` or malformed value. Reading order: [`object`](mod@object) (structs), [`modes`],
+//! [`tagged`](mod@tagged) (unions with a tag), [`flattened`](mod@flattened) (objects with unions
+//! inside), [`text`](mod@text) (string enums and ids), [`transparent`](mod@transparent) (newtypes),
+//! [`members`] (objects that fit no table), [`raw`] (values that are read later), [`compact`] (a
+//! reader for the usual form of JSON).
 //!
-//! `serde_derive` is not used: derived structs accept positional arrays, which the protocol refuses, and
-//! buffer whole objects to find a tag.
+//! `serde_derive` is not used: derived structs accept positional arrays, which the protocol
+//! refuses, and buffer whole objects to find a tag.
 
 // RPC-25
 

@@ -24,8 +24,8 @@ pub(crate) trait Mode<T> {
     }
 }
 
-/// Implements a mode: the function that reads, then, for members that may be absent, the value of an absent member
-/// and the test that leaves it out.
+/// Implements a mode: the function that reads, then, for members that may be absent, the value of
+/// an absent member and the test that leaves it out.
 macro_rules! mode {
     ($(#[doc = $doc:literal])* $(#[cfg($cfg:meta)])? $mode:ident, $($more:tt)+) => {
         $(#[doc = $doc])*
@@ -66,7 +66,8 @@ mode! {
 }
 
 mode! {
-    /// `req; null→default; bad ✗`: launch data such as a server list, where `null` is an empty list.
+    /// `req; null→default; bad ✗`: launch data such as a server list, where `null` is an empty
+    /// list.
     NullAsDefault, [T: DeserializeOwned + Default] T,
     |deserializer| Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
@@ -130,7 +131,8 @@ mode! {
 }
 
 mode! {
-    /// `req; null ✗; bad ✗; bad item skipped`: a list that must be one, while malformed entries are skipped.
+    /// `req; null ✗; bad ✗; bad item skipped`: a list that must be one, while malformed entries are
+    /// skipped.
     ListSkipInvalid, [T: DeserializeOwned] Vec<T>,
     |deserializer| {
         let list = deserializer.deserialize_any(ListVisitor(PhantomData))?;
@@ -139,7 +141,8 @@ mode! {
 }
 
 mode! {
-    /// `opt; null=absent; bad ✗`: launch data where an absent list is an empty one, left out while it is empty.
+    /// `opt; null=absent; bad ✗`: launch data where an absent list is an empty one, left out while
+    /// it is empty.
     OptionalList, [T: DeserializeOwned] Vec<T>,
     |deserializer| Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default()),
     absent: Vec::new(), skip: Vec::is_empty
@@ -250,8 +253,8 @@ impl<'de, T, M: Mode<T>> DeserializeSeed<'de> for Seed<M, T> {
     }
 }
 
-/// Maximum number of entries of a list, nested lists included. An entry of a few bytes can decode to a few hundred, so
-/// the length of a message alone does not bound its memory.
+/// Maximum number of entries of a list, nested lists included. An entry of a few bytes can decode
+/// to a few hundred, so the length of a message alone does not bound its memory.
 const MAX_ENTRIES: u32 = 16_384;
 
 thread_local! {
@@ -358,7 +361,8 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for ListVisitor<T> {
     other_values_are_none!();
 }
 
-/// Adds the third state to a visitor: `null` clears, and a value that the visitor reads as `None` is absent.
+/// Adds the third state to a visitor: `null` clears, and a value that the visitor reads as `None`
+/// is absent.
 struct PatchVisitor<V>(V);
 
 /// The methods of a visitor that ask another one.

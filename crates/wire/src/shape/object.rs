@@ -113,8 +113,8 @@ pub(crate) fn in_member<E: Error>(name: &'static str) -> impl FnOnce(E) -> E {
 /// }
 /// ```
 ///
-/// Required members are the arguments of `new`, and each optional one has a setter of its name. Every type has
-/// `meta` (`_meta`) unless `no_meta!` follows the members.
+/// Required members are the arguments of `new`, and each optional one has a setter of its name.
+/// Every type has `meta` (`_meta`) unless `no_meta!` follows the members.
 macro_rules! object {
     ($(#[$doc:meta])* pub struct $name:ident $([$flag:ident])? {
         $(required { $($required:tt)+ })?
@@ -141,7 +141,8 @@ macro_rules! object {
 }
 
 // INIT-19
-/// Declares objects that have no member but `_meta`: empty messages, and capabilities whose presence says yes.
+/// Declares objects that have no member but `_meta`: empty messages, and capabilities whose
+/// presence says yes.
 macro_rules! empty_objects {
     ([nullable] $($(#[$doc:meta])* $name:ident,)+) => {
         $($crate::shape::object! { $(#[$doc])* pub struct $name [nullable] {} })+
@@ -267,8 +268,8 @@ macro_rules! default_if_empty {
     ($name:ident [$($rfield:ident)+]) => {};
 }
 
-/// The type of a constructor argument. An array is inferred from an empty list only by `Into`, so the conversion of
-/// each element is left to lists that are hardly ever empty.
+/// The type of a constructor argument. An array is inferred from an empty list only by `Into`, so
+/// the conversion of each element is left to lists that are hardly ever empty.
 macro_rules! argument {
     (RequiredList $ty:ty) => { impl $crate::IntoField<$ty> };
     ($mode:ident $ty:ty) => { impl Into<$ty> };

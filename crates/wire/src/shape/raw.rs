@@ -1,7 +1,8 @@
 //! JSON text that is read later, borrowed from the input if possible.
 //!
-//! `serde_json` either borrows raw text (`&RawValue`, which fails for streams and trees) or copies it
-//! (`Box<RawValue>`). Members can be megabytes of file content, so [`Raw`] borrows whenever the input allows it.
+//! `serde_json` either borrows raw text (`&RawValue`, which fails for streams and trees) or copies
+//! it (`Box<RawValue>`). Members can be megabytes of file content, so [`Raw`] borrows whenever the
+//! input allows it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,8 +16,8 @@ use super::compact::from_text;
 use super::tagged::AnyStr;
 use crate::Json;
 
-/// The name by which `serde_json` passes raw text. With an unknown name it calls `visit_newtype_struct`, and the
-/// text is copied: slower, but correct.
+/// The name by which `serde_json` passes raw text. With an unknown name it calls
+/// `visit_newtype_struct`, and the text is copied: slower, but correct.
 pub(super) const TOKEN: &str = "$serde_json::private::RawValue";
 
 /// Any JSON value as text.
@@ -39,8 +40,8 @@ impl<'de> Raw<'de> {
         from_text(&self.0)
     }
 
-    /// Reads the value by a seed. Copied text does not live as long as the input, so it is read as a stream, from
-    /// which nothing can be borrowed.
+    /// Reads the value by a seed. Copied text does not live as long as the input, so it is read as
+    /// a stream, from which nothing can be borrowed.
     pub(crate) fn read<V: DeserializeSeed<'de>>(self, seed: V) -> serde_json::Result<V::Value> {
         match self.0 {
             Cow::Borrowed(text) => seed.deserialize(&mut serde_json::Deserializer::from_str(text)),

@@ -1,7 +1,7 @@
 //! `tagged!`: a union whose variant is named by one member of the object.
 //!
-//! If the tag is the first member, the variant reads the rest directly from the input. Otherwise the members before
-//! it are kept as raw text and replayed; nothing is parsed into a tree.
+//! If the tag is the first member, the variant reads the rest directly from the input. Otherwise
+//! the members before it are kept as raw text and replayed; nothing is parsed into a tree.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -251,7 +251,8 @@ macro_rules! tagged {
             const NAME: &'static str = stringify!($name);
             const TAG: &'static str = $tag;
             fn from_tag<'de, A: serde::de::MapAccess<'de>>(tag: &str, map: A) -> Result<Self, A::Error> {
-                // V2-20, V2-21: only an unlisted tag is kept as unknown; the payload of a listed one must be right.
+                // V2-20, V2-21: only an unlisted tag is kept as unknown; the payload of a listed
+                // one must be right.
                 match tag {
                     $($(#[cfg($vcfg)])? $value => <$ty as $crate::shape::FromMap>::from_map(map).map($name::$variant),)+
                     $($($uvalue => <$uty as $crate::shape::FromMap>::from_map(map).map($name::$uvariant),)?)?

@@ -124,7 +124,8 @@ macro_rules! closed_enum {
     };
 }
 
-/// Declares a string enum that keeps unlisted values in `Other`, or in `Variant` with `other Variant`.
+/// Declares a string enum that keeps unlisted values in `Other`, or in `Variant` with `other
+/// Variant`.
 macro_rules! open_enum {
     ($(#[$doc:meta])* pub enum $name:ident { $($values:tt)+ }) => {
         $crate::shape::open_enum! { $(#[$doc])* pub enum $name { $($values)+ } other Other }

@@ -10,8 +10,8 @@ use crate::shape::*;
 tagged! {
     /// A way to authenticate.
     ///
-    /// Only [`Agent`](AuthMethod::Agent) methods are passed to `authenticate`. A method of a type that
-    /// is not known is kept as [`Other`](AuthMethod::Other), never taken for an agent method.
+    /// Only [`Agent`](AuthMethod::Agent) methods are passed to `authenticate`. A method of a type
+    /// that is not known is kept as [`Other`](AuthMethod::Other), never taken for an agent method.
     pub enum AuthMethod by "type" { // AUTH-21
         /// The client runs the agent in a terminal; not passed to `authenticate`.
         Terminal(AuthMethodTerminal) = "terminal", // AUTH-10
@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn a_malformed_terminal_method_is_refused() {
-        // shows AUTH-11: arguments are never guessed, and the method does not turn into another kind (AUTH-10)
+        // shows AUTH-11: arguments are never guessed, and the method does not turn into another
+        // kind (AUTH-10)
         let with = |rest: &str| read(&format!(r#"{{"id":"t","name":"T","type":"terminal",{rest}}}"#));
         assert!(with(r#""args":"--login""#).is_err());
         assert!(with(r#""args":["--login",5]"#).is_err());

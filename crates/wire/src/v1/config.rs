@@ -24,7 +24,8 @@ open_enum! {
 }
 
 flattened! {
-    /// An option and its current value. An option of an unknown kind is refused here and skipped in lists.
+    /// An option and its current value. An option of an unknown kind is refused here and skipped in
+    /// lists.
     pub struct SessionConfigOption { // CONF-06
         required {
             /// Id of the option.

@@ -119,8 +119,8 @@ impl From<BlobResourceContents> for EmbeddedResourceResource {
 }
 
 tagged! {
-    /// One block of content. In version 1 the list is closed. All but text is boxed: nearly every block is
-    /// text, and blocks are moved about a lot.
+    /// One block of content. In version 1 the list is closed. All but text is boxed: nearly every
+    /// block is text, and blocks are moved about a lot.
     pub enum ContentBlock by "type" { // CONT-07
         /// Text; every agent takes it.
         Text(TextContent) = "text", // INIT-21

@@ -34,7 +34,8 @@ closed_enum! {
 }
 
 closed_enum! {
-    /// The format of a text. A form with an unlisted format is refused: its answers could not be validated.
+    /// The format of a text. A form with an unlisted format is refused: its answers could not be
+    /// validated.
     pub enum StringFormat {
         /// An e-mail address.
         Email = "email",

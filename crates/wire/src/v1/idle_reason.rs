@@ -1,5 +1,5 @@
-//! Why a session is idle: a member of its state, with members of its own beside it. In version 1 a part of the unstable
-//! states; version 2 has it too.
+//! Why a session is idle: a member of its state, with members of its own beside it. In version 1 a
+//! part of the unstable states; version 2 has it too.
 
 use serde::ser::SerializeMap;
 

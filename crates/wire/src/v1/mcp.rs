@@ -1,7 +1,7 @@
 //! MCP servers of a session.
 //!
-//! Everything here is launch data and read strictly: a server, an argument or a header that is malformed refuses
-//! the request instead of being dropped.
+//! Everything here is launch data and read strictly: a server, an argument or a header that is
+//! malformed refuses the request instead of being dropped.
 
 // MCP-11
 

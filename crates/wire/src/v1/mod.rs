@@ -1,7 +1,8 @@
 //! Protocol version 1.
 //!
-//! The stable part is always available. The feature `unstable` adds the types and fields that the specification
-//! marks as unstable; `drafts` adds those that only earlier drafts had and that some agents and clients still use.
+//! The stable part is always available. The feature `unstable` adds the types and fields that the
+//! specification marks as unstable; `drafts` adds those that only earlier drafts had and that some
+//! agents and clients still use.
 
 mod agent_capabilities;
 mod auth;

@@ -29,8 +29,9 @@ impl From<SessionConfigValueId> for SessionConfigOptionValue {
 impl Flat for SessionConfigOptionValue {
     fn take<E: Error>(members: &mut Members<'_>) -> Result<Self, E> {
         let kind: Option<String> = members.take::<LenientText, _, E>("type")?;
-        // CONF-19: a text under the type `boolean` is refused, not taken for the name of a value. Every other
-        // type, and none, announces a value's name, so a bare `true` is refused as well (CONF-18).
+        // CONF-19: a text under the type `boolean` is refused, not taken for the name of a value.
+        // Every other type, and none, announces a value's name, so a bare `true` is refused as well
+        // (CONF-18).
         if kind.as_deref() == Some("boolean") {
             return members.take::<Required, _, E>("value").map(SessionConfigOptionValue::Boolean);
         }

@@ -1,8 +1,8 @@
 //! Tolerant reading of known mistakes whose meaning is unambiguous.
 //!
-//! Some peers write a few messages in a form that no schema allows but whose meaning is clear. A message is read
-//! strictly first. If that fails, it is repaired by the table below and read strictly again; a second failure
-//! returns the error of the first reading.
+//! Some peers write a few messages in a form that no schema allows but whose meaning is clear. A
+//! message is read strictly first. If that fails, it is repaired by the table below and read
+//! strictly again; a second failure returns the error of the first reading.
 //!
 //! | method | repaired |
 //! |---|---|
@@ -114,7 +114,8 @@ fn set<T: serde::Serialize + ?Sized>(draft: &mut Draft, name: &str, value: &T) -
     Some(())
 }
 
-/// Copies a member to the name of an absent one. The original stays, because unknown members are ignored.
+/// Copies a member to the name of an absent one. The original stays, because unknown members are
+/// ignored.
 fn copy_to(draft: &mut Draft, name: &str, for_name: &str) -> Option<()> {
     if draft.get(for_name).is_some() {
         return None;

@@ -37,8 +37,8 @@ closed_enum! {
 }
 
 closed_enum! {
-    /// The status of a tool call. Version 1 has no status for cancelled calls; an unlisted status is read
-    /// as absent.
+    /// The status of a tool call. Version 1 has no status for cancelled calls; an unlisted status
+    /// is read as absent.
     pub enum ToolCallStatus { // TOOL-11
         /// Not started: its input is still streaming, or it waits for permission.
         Pending = "pending",
@@ -182,7 +182,8 @@ impl ToolCallUpdate {
 }
 
 impl From<ToolCall> for ToolCallUpdate {
-    /// Returns an update with all members of the call; permission requests describe calls in this form.
+    /// Returns an update with all members of the call; permission requests describe calls in this
+    /// form.
     fn from(call: ToolCall) -> Self {
         ToolCallUpdate {
             tool_call_id: call.tool_call_id,

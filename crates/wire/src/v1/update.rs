@@ -143,8 +143,8 @@ crate::notifications! {
 }
 
 impl SessionUpdate {
-    /// Reads the params of `session/update` in their usual form: without whitespace, the session id first. Returns `None` for
-    /// any other form, which `serde_json` has to read.
+    /// Reads the params of `session/update` in their usual form: without whitespace, the session id
+    /// first. Returns `None` for any other form, which `serde_json` has to read.
     #[doc(hidden)]
     pub fn read_params(params: &str) -> Option<(std::borrow::Cow<'_, str>, Self)> {
         crate::UpdateParams::open(params)?.read()

@@ -73,7 +73,8 @@ object! {
 }
 
 tagged! {
-    /// One block of content. All but text is boxed: nearly every block is text, and blocks are moved about a lot.
+    /// One block of content. All but text is boxed: nearly every block is text, and blocks are
+    /// moved about a lot.
     pub enum ContentBlock by "type" {
         /// Text; every agent takes it.
         Text(TextContent) = "text",

@@ -59,7 +59,8 @@ flattened! {
             message "message": String [Required],
         }
         unions {
-            /// The session or request that the question belongs to; its id is a member of the question.
+            /// The session or request that the question belongs to; its id is a member of the
+            /// question.
             scope: ElicitationScope,
             /// The mode; the members are flattened into the object.
             mode: ElicitationMode,

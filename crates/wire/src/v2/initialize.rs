@@ -1,6 +1,7 @@
 //! `initialize`: version and capabilities of both sides.
 //!
-//! The version is read before the type of the message is chosen, because the members of both versions differ.
+//! The version is read before the type of the message is chosen, because the members of both
+//! versions differ.
 
 pub use crate::v1::{Implementation, ProtocolVersion};
 

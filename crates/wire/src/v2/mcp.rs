@@ -10,8 +10,8 @@ pub use crate::v1::{
 use crate::shape::*;
 
 tagged! {
-    /// An MCP server to connect to. Agents refuse a transport that they do not support; an unknown one is kept
-    /// for relays and never starts a process.
+    /// An MCP server to connect to. Agents refuse a transport that they do not support; an unknown
+    /// one is kept for relays and never starts a process.
     pub enum McpServer by "type" {
         /// A server with streamable HTTP; needs the capability `mcp.http`.
         Http(McpServerHttp) = "http",

@@ -2,18 +2,19 @@
 //!
 //! Differences from [`v1`](crate::v1) that concern every type:
 //!
-//! - Enums and tagged unions are open: an unlisted value is kept and written back, in `Other`. A listed tag with a
-//!   malformed payload is an error and never becomes `Other`.
-//! - Updates of messages, tool calls, terminals and sessions have three states per member, as [`Patch`](crate::Patch):
-//!   absent stays, `null` clears, a value replaces. Their metadata is patched by key
-//!   ([`apply_by_key`](crate::Patch::apply_by_key)).
+//! - Enums and tagged unions are open: an unlisted value is kept and written back, in `Other`. A
+//!   listed tag with a malformed payload is an error and never becomes `Other`.
+//! - Updates of messages, tool calls, terminals and sessions have three states per member, as
+//!   [`Patch`](crate::Patch): absent stays, `null` clears, a value replaces. Their metadata is
+//!   patched by key ([`apply_by_key`](crate::Patch::apply_by_key)).
 //! - Capabilities are objects: present means yes.
 //!
-//! Types that read and write the same JSON in both versions are those of version 1, exported again; formats that only
-//! annotate a string, such as URIs, make no difference. Where only the types of members differ, both versions compile the
-//! same table, from `both/`.
+//! Types that read and write the same JSON in both versions are those of version 1, exported again;
+//! formats that only annotate a string, such as URIs, make no difference. Where only the types of
+//! members differ, both versions compile the same table, from `both/`.
 //!
-//! The feature `unstable` adds the types and fields that the specification marks as unstable. There are no drafts.
+//! The feature `unstable` adds the types and fields that the specification marks as unstable. There
+//! are no drafts.
 
 mod agent_capabilities;
 mod auth;

@@ -1,7 +1,7 @@
 //! Beginning and ending sessions: `session/new`, `resume`, `close`.
 //!
-//! Requests are launch data and read strictly; the members of answers besides the id are display data and read
-//! leniently.
+//! Requests are launch data and read strictly; the members of answers besides the id are display
+//! data and read leniently.
 
 pub use crate::v1::{CloseSessionRequest, CloseSessionResponse};
 

@@ -93,7 +93,8 @@ object! {
 }
 
 object! {
-    /// Output that is appended. Each piece is decoded for itself, and may end inside of a character.
+    /// Output that is appended. Each piece is decoded for itself, and may end inside of a
+    /// character.
     pub struct TerminalOutputChunk {
         required {
             /// The terminal.

@@ -103,8 +103,8 @@ object! {
 
 object! {
     // V2-17
-    /// Creates or changes a tool call. Absent members stay, `null` clears, and the first update of an
-    /// id creates the call.
+    /// Creates or changes a tool call. Absent members stay, `null` clears, and the first update of
+    /// an id creates the call.
     pub struct ToolCallUpdate {
         required {
             /// Id of the call, unique in its session.

@@ -29,8 +29,8 @@ object! {
 
 tagged! {
     // V2-21
-    /// One update of a session. Unlisted kinds are kept for relays and shown generically or not at all. Large payloads
-    /// are boxed: most updates are pieces of text.
+    /// One update of a session. Unlisted kinds are kept for relays and shown generically or not at
+    /// all. Large payloads are boxed: most updates are pieces of text.
     pub enum SessionUpdate by "sessionUpdate" [no_from] {
         /// A piece of the user's message.
         UserMessageChunk(ContentChunk) = "user_message_chunk",
@@ -134,8 +134,8 @@ crate::notifications! {
 }
 
 impl SessionUpdate {
-    /// Reads the params of `session/update` in their usual form: without whitespace, the session id first. Returns `None` for
-    /// any other form, which `serde_json` has to read.
+    /// Reads the params of `session/update` in their usual form: without whitespace, the session id
+    /// first. Returns `None` for any other form, which `serde_json` has to read.
     #[doc(hidden)]
     pub fn read_params(params: &str) -> Option<(std::borrow::Cow<'_, str>, Self)> {
         crate::UpdateParams::open(params)?.read()

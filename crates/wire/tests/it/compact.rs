@@ -172,7 +172,8 @@ fn strings_of_every_length_and_with_every_escape_are_read_alike() {
     assert!(accepted * 10 > VALUES * 7, "only {accepted} of {VALUES} strings are JSON");
 }
 
-/// Lists leave out entries that do not fit. A number that the reader leaves to `serde_json` is no such case.
+/// Lists leave out entries that do not fit. A number that the reader leaves to `serde_json` is no
+/// such case.
 #[test]
 fn an_entry_with_an_unusual_number_stays() {
     for number in ["1.5", "1e3", "12345678901234567890", "-0", "1.0"] {

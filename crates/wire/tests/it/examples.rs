@@ -3,7 +3,8 @@
 use attache_testkit::example;
 use attache_testkit::verify::{Verdict, verify};
 
-/// Runs the lines and says which fail; those that need a running agent or client belong to the testkit's tests.
+/// Runs the lines and says which fail; those that need a running agent or client belong to the
+/// testkit's tests.
 fn run(bytes: &[u8], at_least: usize) {
     let mut failures = Vec::new();
     let mut good = 0;

@@ -1,4 +1,5 @@
-//! What happens when a member is missing, `null`, or malformed, for every member of every type of the catalogue.
+//! What happens when a member is missing, `null`, or malformed, for every member of every type of
+//! the catalogue.
 
 use attache_testkit::catalogue::{
     Catalogue, Field, Handling, Kind, MetaRule, Shape, Stability, Type, Variant,
@@ -153,7 +154,8 @@ impl Probe<'_> {
         let mut without = self.map.clone();
         without.remove(name);
         let absent = Value::Object(without.clone());
-        // Unions without a tag become another variant, or none, when a member is missing: not what is asked here.
+        // Unions without a tag become another variant, or none, when a member is missing: not what
+        // is asked here.
         if field.required {
             self.expect(&format!("`{name}` missing"), &without, Err(()));
         } else {
@@ -191,7 +193,8 @@ impl Probe<'_> {
         }
     }
 
-    /// Puts a value into the member and expects it to be refused, left out (`None`) or become another.
+    /// Puts a value into the member and expects it to be refused, left out (`None`) or become
+    /// another.
     fn with(&mut self, name: &str, value: &Value, expected: Result<Option<Value>, ()>) {
         let mut map = self.map.clone();
         map.insert(name.to_owned(), value.clone());

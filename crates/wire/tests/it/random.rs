@@ -1,4 +1,5 @@
-//! Random valid values of every type are read, lose nothing, and are written the same way ever after.
+//! Random valid values of every type are read, lose nothing, and are written the same way ever
+//! after.
 
 use attache_testkit::registry::{V1, V2, Version};
 use attache_testkit::sample::{Rng, shuffled};

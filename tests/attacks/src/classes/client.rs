@@ -1,4 +1,5 @@
-//! Hostile agents: files, commands and settings that a client provides are used beyond what it allows.
+//! Hostile agents: files, commands and settings that a client provides are used beyond what it
+//! allows.
 
 use std::fs;
 use std::os::unix::fs::symlink;

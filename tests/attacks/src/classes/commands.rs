@@ -213,7 +213,8 @@ const READS: &[&str] = &[
     "cat ~/.local/share/attache/agent.db",
 ];
 
-/// Commands that would create `$X`, a file outside, or `canary`, a file in the project, or change a file.
+/// Commands that would create `$X`, a file outside, or `canary`, a file in the project, or change a
+/// file.
 const WRITES: &[&str] = &[
     "touch canary",
     "touch $X",

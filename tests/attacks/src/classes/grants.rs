@@ -64,7 +64,8 @@ fn on_terminal(world: &World<'_>, steps: &[Value], flags: &[&str], answers: &[&s
     Terminal::start(world, &args).finish(answers)
 }
 
-/// The user says yes to the first question and no to all others. What must not happen is a file `canary`, or another README.
+/// The user says yes to the first question and no to all others. What must not happen is a file
+/// `canary`, or another README.
 fn shown(suite: &Suite, report: &mut Report) {
     let readme = "$cwd/README.md";
     let canary = "$cwd/canary";
@@ -406,7 +407,8 @@ fn lasting(suite: &Suite, report: &mut Report) {
             changed(&world.path("README.md"), "# A project\n"),
         );
     }
-    // What was always allowed for one agent, one command and one directory does not hold for another one.
+    // What was always allowed for one agent, one command and one directory does not hold for
+    // another one.
     let world = suite.world();
     let always =
         [ask(json!({ "title": "Run", "kind": "execute", "rawInput": { "command": "touch canary" } }))];

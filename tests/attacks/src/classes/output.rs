@@ -20,7 +20,8 @@ pub(crate) const GROUPS: &[Group] = &[
     Group::new(CLASS, "files", "files of a project control the terminal", files),
 ];
 
-/// Texts that a terminal must not get. Each is followed by its number, so that one that got through is recognised.
+/// Texts that a terminal must not get. Each is followed by its number, so that one that got through
+/// is recognised.
 fn payloads() -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let controls = (1..0x20).chain([0x7f]).chain(0x80..0xa0).filter_map(char::from_u32);

@@ -1,4 +1,5 @@
-//! Hostile repositories: what a cloned project contains takes effect before anybody trusted it, or more than was trusted.
+//! Hostile repositories: what a cloned project contains takes effect before anybody trusted it, or
+//! more than was trusted.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -34,8 +35,8 @@ pub(crate) const GROUPS: &[Group] = &[
     Group::new(CLASS, "instructions", "instructions of an untrusted project take effect", instructions),
 ];
 
-/// Project settings that would start a program or connect somewhere. `$X` is a file that must not appear, `$PORT` a port that must not
-/// be reached, `$SOCK` a socket likewise.
+/// Project settings that would start a program or connect somewhere. `$X` is a file that must not
+/// appear, `$PORT` a port that must not be reached, `$SOCK` a socket likewise.
 const SETTINGS: &[(&str, &str)] = &[
     ("command line", "default_agent = \"sh -c 'touch $X; exit 1'\""),
     ("absolute program", "default_agent = \"$SCRIPT\""),

@@ -79,8 +79,9 @@ const fn sure(name: &'static str, command: &'static str, trace: Trace) -> Try {
 
 use Trace::{Changed, Datagram, Http, Inside, Killed, Left, Metadata, Output, Outside, SharedTmp, Tty, Unix};
 
-/// `$O` is the directory beside the project, `$H` the home, `$R` the runtime directory, `$A` the address of the HTTP server, `$U` that for
-/// datagrams, `$V` a process of the user, `$M` a number that marks processes.
+/// `$O` is the directory beside the project, `$H` the home, `$R` the runtime directory, `$A` the
+/// address of the HTTP server, `$U` that for datagrams, `$V` a process of the user, `$M` a number
+/// that marks processes.
 const TRIES: &[Try] = &[
     sure("write outside", "touch $O/x1", Outside("x1")),
     sure("write outside, relative", "touch ../outside/x2", Outside("x2")),
@@ -584,7 +585,8 @@ fn none_works(suite: &Suite, report: &mut Report) {
                 let model = Model::start(vec![run(command)]);
                 let world = model.serves(suite.world()).with("ATTACHE_SANDBOX_BACKEND", "none");
                 let mut editor = Editor::start(&world, args).unwrap();
-                // Where a sandbox is required, not even a user who allows it runs a command without one.
+                // Where a sandbox is required, not even a user who allows it runs a command without
+                // one.
                 let answer = if args.contains(&"--sandbox") { Answer::AllowOnce } else { Answer::Reject };
                 editor.prompt("go", answer).unwrap();
                 let happened = created(&world.outside("x1"))

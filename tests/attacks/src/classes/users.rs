@@ -1,4 +1,5 @@
-//! Other processes and users of the same machine: they use a session's socket, or what lies in shared directories.
+//! Other processes and users of the same machine: they use a session's socket, or what lies in
+//! shared directories.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -148,7 +149,8 @@ fn own_commands(suite: &Suite, report: &mut Report) {
         let words: Vec<String> = words.iter().map(|word| word.replace("$A", &writer)).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let program = suite.program.display().to_string();
-        // The user allowed this command to run, in a sandbox; not what it asks a session outside to do.
+        // The user allowed this command to run, in a sandbox; not what it asks a session outside to
+        // do.
         let steps = terminal(&program, &words, json!({}));
         let agent = command_line(&world, &json!({ "steps": steps }));
         world.run(&["--approve-all", "--sandbox", "--agent", &agent, "exec", "go"]);

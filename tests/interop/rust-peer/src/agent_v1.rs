@@ -1,4 +1,5 @@
-//! The interop agent of version 1 on the official Rust SDK. What each prompt does is written in ../../README.md.
+//! The interop agent of version 1 on the official Rust SDK. What each prompt does is written in
+//! ../../README.md.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

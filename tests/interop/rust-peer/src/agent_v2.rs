@@ -1,4 +1,5 @@
-//! An agent of protocol version 2 on the official Rust SDK. What each prompt does is written in ../../README.md.
+//! An agent of protocol version 2 on the official Rust SDK. What each prompt does is written in
+//! ../../README.md.
 
 use std::collections::HashMap;
 use std::path::Path;

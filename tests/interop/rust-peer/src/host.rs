@@ -1,4 +1,5 @@
-//! What this client offers the agent: files, terminals, answers; and the record of what the sessions have shown.
+//! What this client offers the agent: files, terminals, answers; and the record of what the
+//! sessions have shown.
 
 use std::collections::HashMap;
 use std::path::Path;

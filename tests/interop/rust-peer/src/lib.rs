@@ -1,4 +1,5 @@
-//! The parts that the interop programs on the official Rust SDK share: the agents, extension messages, macros.
+//! The parts that the interop programs on the official Rust SDK share: the agents, extension
+//! messages, macros.
 
 pub mod agent_v1;
 pub mod agent_v2;

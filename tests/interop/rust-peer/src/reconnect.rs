@@ -1,7 +1,7 @@
 //! The connection is cut: between turns, during a turn, and after a prompt whose answer is lost.
 //!
-//! The SDK does not connect again, and the end of a connection may end everything that runs on it: each part has a connection
-//! of its own, and the session is resumed on it.
+//! The SDK does not connect again, and the end of a connection may end everything that runs on it:
+//! each part has a connection of its own, and the session is resumed on it.
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;

@@ -82,7 +82,8 @@ fn setup(response: impl Serialize) -> Result<Value> {
     Ok(json!({"mode": r["modes"]["currentModeId"], "modes": modes, "config": options(&r["configOptions"])}))
 }
 
-/// What was replayed. An agent may announce its commands again; whether that has come yet is chance.
+/// What was replayed. An agent may announce its commands again; whether that has come yet is
+/// chance.
 fn replayed(mut log: Vec<String>, from: usize) -> Vec<String> {
     log.drain(from..).filter(|e| !e.starts_with("commands:")).collect()
 }

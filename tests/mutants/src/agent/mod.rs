@@ -1,9 +1,9 @@
 //! The conformant agent and its variants.
 //!
 //! `wire` is the connection, `dispatch` routes messages, `sessions` and `account` hold the methods,
-//! `turn` the life of a turn, `context` what its actions see and `actions` what it does, selected by `intent`. A variant is a
-//! name: behaviour asks `Agent::is`; `mutation` changes outgoing messages. `v2` is the agent for clients
-//! that offer version 2.
+//! `turn` the life of a turn, `context` what its actions see and `actions` what it does, selected
+//! by `intent`. A variant is a name: behaviour asks `Agent::is`; `mutation` changes outgoing
+//! messages. `v2` is the agent for clients that offer version 2.
 
 mod account;
 mod actions;

@@ -1,9 +1,9 @@
 //! The conformant client and its variants.
 //!
 //! [`client`] plays one client over a link: it performs the act of its [`Setup`] and leaves, as a
-//! command-line client does, and serves everything of v1 meanwhile (`v2` holds what version 2 changes). It writes plain JSON, so that a
-//! variant can send messages that no typed client allows. A variant changes one behaviour, at the
-//! one place that asks `Client::is` for it.
+//! command-line client does, and serves everything of v1 meanwhile (`v2` holds what version 2
+//! changes). It writes plain JSON, so that a variant can send messages that no typed client allows.
+//! A variant changes one behaviour, at the one place that asks `Client::is` for it.
 //!
 //! Read `wire` (outgoing messages), `incoming`, `actions`, then the services by topic.
 
@@ -120,8 +120,8 @@ pub(crate) struct State {
     last_id: u64,
     /// Waiters for answers to our requests, by the text of the id.
     waiting: HashMap<String, oneshot::Sender<Result<Value, Value>>>,
-    /// Requests of the agent in progress, by the text of their id; notified when the agent withdraws
-    /// them.
+    /// Requests of the agent in progress, by the text of their id; notified when the agent
+    /// withdraws them.
     serving: HashMap<String, Arc<Notify>>,
     /// The answer to initialize.
     pub(crate) agent: Value,

@@ -209,7 +209,8 @@ impl Client {
         }
     }
 
-    /// Registers a request of the agent in progress. The notifier fires when the agent withdraws it.
+    /// Registers a request of the agent in progress. The notifier fires when the agent withdraws
+    /// it.
     pub(crate) fn serve(&self, id: &Value) -> Arc<Notify> {
         Arc::clone(self.state().serving.entry(id.to_string()).or_default())
     }

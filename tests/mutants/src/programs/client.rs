@@ -1,5 +1,6 @@
-//! The good client, or a variant of it, with an agent that it starts:
-//! `mutant-client [--protocol VERSION] [--act ACT] [--variant VARIANT] [--prompt TEXT] [--cwd DIR] [--session ID] [--root DIR]… AGENT`.
+//! The good client, or a variant of it, with an agent that it starts: `mutant-client [--protocol
+//! VERSION] [--act ACT] [--variant VARIANT] [--prompt TEXT] [--cwd DIR] [--session ID] [--root
+//! DIR]… AGENT`.
 //!
 //! `AGENT` is a line for the shell. An interrupt cancels the turn.
 

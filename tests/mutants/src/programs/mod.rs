@@ -1,4 +1,5 @@
-//! The peers as programs. Their `main` functions are here so that other packages can build the same programs.
+//! The peers as programs. Their `main` functions are here so that other packages can build the same
+//! programs.
 
 pub mod agent;
 pub mod client;

@@ -1,8 +1,8 @@
-//! A proxy between a conformant client and a conformant server. A variant of it breaks one rule of the
-//! transports, in the name of either.
+//! A proxy between a conformant client and a conformant server. A variant of it breaks one rule of
+//! the transports, in the name of either.
 //!
-//! `client.rs` breaks rules of clients, the rest those of servers: `request.rs` reads requests, `http.rs` answers or forwards them, `frames.rs` carries the frames of
-//! WebSockets.
+//! `client.rs` breaks rules of clients, the rest those of servers: `request.rs` reads requests,
+//! `http.rs` answers or forwards them, `frames.rs` carries the frames of WebSockets.
 
 mod client;
 mod frames;

@@ -19,7 +19,8 @@ pub(super) enum Check {
     Only(Vec<String>),
     /// These files, or all files below these directories, are unchanged.
     Same(Vec<String>),
-    /// The file is as in the reference solution; white space at the ends of lines and file does not count.
+    /// The file is as in the reference solution; white space at the ends of lines and file does not
+    /// count.
     File(String),
     /// The file has the JSON value of the reference solution.
     Json(String),

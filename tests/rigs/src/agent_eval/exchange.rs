@@ -54,8 +54,8 @@ impl Exchange {
         exchange
     }
 
-    /// The number of tool calls that an agent cannot run as they are: written as text, for a tool that was not offered,
-    /// with arguments that are not an object, or without required arguments.
+    /// The number of tool calls that an agent cannot run as they are: written as text, for a tool
+    /// that was not offered, with arguments that are not an object, or without required arguments.
     pub(super) fn malformed(&self) -> usize {
         let native = self.calls.iter().filter(|call| !self.is_valid(call)).count();
         let is_text_call = self.calls.is_empty() && self.tools().any(|tool| mentions_call(&self.text, tool));

@@ -1,7 +1,9 @@
-//! A gateway between an agent and the model: same sampling for every agent, and a record of what was said.
+//! A gateway between an agent and the model: same sampling for every agent, and a record of what
+//! was said.
 //!
-//! It is an HTTP server on the loopback. Requests are forwarded with `curl`, which speaks TLS. Chat requests get the seed of
-//! the run and a limit for the answer; requests through a proxy to other hosts are refused.
+//! It is an HTTP server on the loopback. Requests are forwarded with `curl`, which speaks TLS. Chat
+//! requests get the seed of the run and a limit for the answer; requests through a proxy to other
+//! hosts are refused.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -198,7 +200,8 @@ fn curl(
     Ok((child, BufReader::new(stdout)))
 }
 
-/// Reads the head of an answer and returns the one for the agent: the body ends with the connection.
+/// Reads the head of an answer and returns the one for the agent: the body ends with the
+/// connection.
 fn head(output: &mut impl BufRead) -> Result<String, String> {
     let mut line = String::new();
     let mut head = String::new();

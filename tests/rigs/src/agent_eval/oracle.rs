@@ -1,7 +1,8 @@
-//! A model that knows the reference solution of a task and carries it out with the tools that an agent offers.
+//! A model that knows the reference solution of a task and carries it out with the tools that an
+//! agent offers.
 //!
-//! It shows what is left if the model makes no mistake: a task that fails with the oracle is a fault of the agent or of
-//! the rig.
+//! It shows what is left if the model makes no mistake: a task that fails with the oracle is a
+//! fault of the agent or of the rig.
 
 use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};

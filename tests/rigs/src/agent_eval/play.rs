@@ -59,8 +59,8 @@ impl Played {
     }
 }
 
-/// Plays a task. The directories have the same names for all tasks of a run, so that the server can reuse the common
-/// beginning of the prompts; afterwards they move to `kept`.
+/// Plays a task. The directories have the same names for all tasks of a run, so that the server can
+/// reuse the common beginning of the prompts; afterwards they move to `kept`.
 pub(super) fn play(
     contestant: &Contestant<'_>,
     task: &Task,
@@ -178,7 +178,8 @@ impl Turn<'_> {
         Ok(answer(self.run(&["exec", prompt], None)?))
     }
 
-    /// Kills the agent while the model makes its second answer, then prompts once more in the same session.
+    /// Kills the agent while the model makes its second answer, then prompts once more in the same
+    /// session.
     fn crash_and_resume(&self, prompt: &str, again: &str, gateway: &Gateway) -> Result<Answer, String> {
         let opened = self.run(&["sessions", "new", "-s", "crash"], None)?;
         if opened.code != Some(0) {

@@ -1,9 +1,10 @@
 //! Tasks: one text file each, with a scratch repository, checks and a reference solution.
 //!
-//! A file begins with fields, one per line: `kind`, `prompt`, `again` (the prompt after a crash), `check` and
-//! `fill: PATH COUNT TEMPLATE` (a generated file). Sections follow: `-- repo PATH --` is a file of the repository,
-//! `-- want PATH --` a file of the reference solution, `-- drop PATH --` a file that the solution removes,
-//! `-- check PATH --` a file that only the checks see, and `-- answer --` the solution's last message.
+//! A file begins with fields, one per line: `kind`, `prompt`, `again` (the prompt after a crash),
+//! `check` and `fill: PATH COUNT TEMPLATE` (a generated file). Sections follow: `-- repo PATH --`
+//! is a file of the repository, `-- want PATH --` a file of the reference solution, `-- drop PATH
+//! --` a file that the solution removes, `-- check PATH --` a file that only the checks see, and
+//! `-- answer --` the solution's last message.
 
 use std::collections::BTreeMap;
 use std::fs;

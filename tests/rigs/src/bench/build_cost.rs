@@ -67,6 +67,7 @@ fn children_cpu() -> Result<f64, String> {
     // The name in brackets may hold anything; what follows it does not.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |i: usize| fields.get(i).and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
-    // Fields 16 and 17 of proc(5), counted from the third; the kernel reports hundredths of a second.
+    // Fields 16 and 17 of proc(5), counted from the third; the kernel reports hundredths of a
+    // second.
     Ok((ticks(13) + ticks(14)) / 100.0)
 }

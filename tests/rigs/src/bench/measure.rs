@@ -58,7 +58,8 @@ impl Measured {
     }
 }
 
-/// All repetitions of one scenario. They are interleaved, so that what else the machine does hits all alike.
+/// All repetitions of one scenario. They are interleaved, so that what else the machine does hits
+/// all alike.
 pub(super) fn scenario(
     scenario: &Scenario,
     peers: &[Peer],

@@ -37,7 +37,8 @@ pub(super) fn build_tools(places: &Places) -> Result<Tools, String> {
     Ok(Tools { driver: places.program("bench-driver"), raw_agent: places.program("raw-agent") })
 }
 
-/// Builds what is wanted. A peer that cannot be had here is left out with a word why; ours must be there.
+/// Builds what is wanted. A peer that cannot be had here is left out with a word why; ours must be
+/// there.
 pub(super) fn prepare(
     places: &Places,
     wanted: impl Fn(&str) -> bool,

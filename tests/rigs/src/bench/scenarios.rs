@@ -24,7 +24,8 @@ pub(super) struct Scenario {
     pub light: Option<&'static str>,
     /// Measured in version 2, too: the part of the figures of version 1 that it must reach.
     pub in_v2: Option<f64>,
-    /// The other peers have no such program. TLS, for example, is left to proxies by the servers of the SDKs.
+    /// The other peers have no such program. TLS, for example, is left to proxies by the servers of
+    /// the SDKs.
     pub only_ours: bool,
     pub figures: &'static [Figure],
 }
@@ -59,7 +60,8 @@ impl Unit {
 }
 
 impl Unit {
-    /// Does version 2 have to keep up with version 1 in it? Times of starts and single waits vary too much.
+    /// Does version 2 have to keep up with version 1 in it? Times of starts and single waits vary
+    /// too much.
     pub(super) fn is_judged_in_v2(self) -> bool {
         self.is_rate() || matches!(self, Unit::Micros | Unit::MicrosCpu)
     }
@@ -75,7 +77,8 @@ pub(super) enum Target {
     AtMost(f64),
     /// At most so many times the sum of the same figure in other scenarios.
     Sum { of: &'static [&'static str], times: f64 },
-    /// At least this part of the same figure in another scenario: it must not depend on what differs.
+    /// At least this part of the same figure in another scenario: it must not depend on what
+    /// differs.
     Flat { from: &'static str, part: f64 },
 }
 

@@ -1,9 +1,10 @@
-//! Our coding agent, `attache agent`, with clients that are not ours: those of the official SDKs, npm's acpx, and neovim
-//! with CodeCompanion.
+//! Our coding agent, `attache agent`, with clients that are not ours: those of the official SDKs,
+//! npm's acpx, and neovim with CodeCompanion.
 //!
-//! Its model is a script, `tests/interop/coder.script`, which answers the prompts of the usual scenarios by means of the
-//! agent's own tools. What the clients must then observe is in `coder.json`: the same scenarios, as far as they are not about
-//! what only the agent for the scenarios does.
+//! Its model is a script, `tests/interop/coder.script`, which answers the prompts of the usual
+//! scenarios by means of the agent's own tools. What the clients must then observe is in
+//! `coder.json`: the same scenarios, as far as they are not about what only the agent for the
+//! scenarios does.
 
 mod acpx;
 mod neovim;
@@ -122,7 +123,8 @@ fn python_example(agent: &Program, cache: &Path, report: &mut Report) -> Result<
     shipped::play(cache, report, &run)
 }
 
-/// What a client observed, without what differs from run to run or from SDK to SDK, and only if it is asked for.
+/// What a client observed, without what differs from run to run or from SDK to SDK, and only if it
+/// is asked for.
 fn tidy(line: &str, script: &str, scenarios: &[Value]) -> Option<String> {
     let Ok(mut seen) = serde_json::from_str::<Map<String, Value>>(line) else { return Some(line.to_owned()) };
     if let Some(check) = seen.get("check").and_then(Value::as_str) {

@@ -1,8 +1,11 @@
-//! `cargo xtask conformance`: `attache check` on the peers that the other chores run with, and the tables of docs/conformance.md.
+//! `cargo xtask conformance`: `attache check` on the peers that the other chores run with, and the
+//! tables of docs/conformance.md.
 //!
-//! Everybody is judged by what they say: agents that need a model have the scripted one (`--fake-model`), clients are started
-//! with the checker as their agent. The results are kept in tests/interop/results.jsonl; the page and the site are made of them. What
-//! is found broken was looked at by hand; the notes are in tests/interop/conformance.jsonl, and a failure without one is reported.
+//! Everybody is judged by what they say: agents that need a model have the scripted one
+//! (`--fake-model`), clients are started with the checker as their agent. The results are kept in
+//! tests/interop/results.jsonl; the page and the site are made of them. What is found broken was
+//! looked at by hand; the notes are in tests/interop/conformance.jsonl, and a failure without one
+//! is reported.
 
 mod peers;
 mod remote;

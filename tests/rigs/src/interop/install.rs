@@ -1,4 +1,5 @@
-//! Where the programs come from: the official SDKs into a cache outside the repository, ours from the workspace.
+//! Where the programs come from: the official SDKs into a cache outside the repository, ours from
+//! the workspace.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -86,7 +87,8 @@ pub(super) fn title(sdk: &str) -> &'static str {
     }
 }
 
-/// The client on an official SDK that sends one prompt to a server: its command takes the URL, the prompt and perhaps a session.
+/// The client on an official SDK that sends one prompt to a server: its command takes the URL, the
+/// prompt and perhaps a session.
 pub(super) fn remote_client(sdk: &'static str, cache: &Path) -> Result<Vec<String>, String> {
     Ok(match sdk {
         "ts" => vec!["node".to_owned(), text(&typescript(cache)?.join("remote.mjs"))],

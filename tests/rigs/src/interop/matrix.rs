@@ -1,8 +1,9 @@
-//! `cargo xtask interop --matrix`: every client with every server over both transports, and the picture of it in
-//! docs/interop-remote.svg.
+//! `cargo xtask interop --matrix`: every client with every server over both transports, and the
+//! picture of it in docs/interop-remote.svg.
 //!
-//! Each step runs in a process of its own, with a server of its own, so that a connection that one step breaks does not count
-//! against the others. Nothing is left out: a step that an SDK cannot do is one that the pair does not finish.
+//! Each step runs in a process of its own, with a server of its own, so that a connection that one
+//! step breaks does not count against the others. Nothing is left out: a step that an SDK cannot do
+//! is one that the pair does not finish.
 
 mod picture;
 

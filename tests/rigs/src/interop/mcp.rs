@@ -1,4 +1,5 @@
-//! `attache mcp-server` with the official MCP clients for TypeScript, one for each kind of revision.
+//! `attache mcp-server` with the official MCP clients for TypeScript, one for each kind of
+//! revision.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! One client against one agent: every scenario, the wire between them, and the processes left at the end.
+//! One client against one agent: every scenario, the wire between them, and the processes left at
+//! the end.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -52,7 +53,8 @@ pub(super) fn run_via(
     play_via(client, agent, Some(via), &together()?, &Some, cache, report)
 }
 
-/// Runs these scenarios with one pair. `tidy` is what is made of a line that the client prints before it is looked at.
+/// Runs these scenarios with one pair. `tidy` is what is made of a line that the client prints
+/// before it is looked at.
 pub(super) fn play(
     client: &Program,
     agent: &Program,
@@ -224,7 +226,8 @@ pub(super) fn workspace(cache: &Path, name: &str) -> Result<PathBuf, String> {
     Ok(dir)
 }
 
-/// Compares what a client saw with what it should have seen: how many were right, and which were not.
+/// Compares what a client saw with what it should have seen: how many were right, and which were
+/// not.
 fn judge(scenarios: &[Value], skip: &[&str], lines: &[String]) -> (usize, Vec<String>) {
     let (mut seen, mut bad, mut ended) = (BTreeMap::new(), Vec::new(), false);
     for line in lines {

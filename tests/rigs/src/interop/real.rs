@@ -1,12 +1,14 @@
 //! `cargo xtask interop --real`: our clients against agents that people use.
 //!
-//! The agents come from npm, in the versions that the lock files in `tests/interop/real` name. They believe that they
-//! talk to their model; it is the scripted model of `attache check --fake-model`, which does what markers in the prompt say. Nothing leaves the machine:
-//! where Linux allows it, everything runs in a network of its own that has only the loopback, and what the agents try to
+//! The agents come from npm, in the versions that the lock files in `tests/interop/real` name. They
+//! believe that they talk to their model; it is the scripted model of `attache check --fake-model`,
+//! which does what markers in the prompt say. Nothing leaves the machine: where Linux allows it,
+//! everything runs in a network of its own that has only the loopback, and what the agents try to
 //! reach through a proxy is counted.
 //!
-//! Read on in `scenes` (what is played and what must come of it), `agents` (how each agent is set up, and what is odd
-//! about it), `seen` (a turn, as the wire shows it), `model` (the model's process and its log), `seal` (the network).
+//! Read on in `scenes` (what is played and what must come of it), `agents` (how each agent is set
+//! up, and what is odd about it), `seen` (a turn, as the wire shows it), `model` (the model's
+//! process and its log), `seal` (the network).
 
 mod agents;
 mod drive;
@@ -123,7 +125,8 @@ impl Modelled {
         Ok((self.agent.setup)(&self.place(""))?.command)
     }
 
-    /// Starts the model and says in which environment the agent runs; the model ends when it is dropped.
+    /// Starts the model and says in which environment the agent runs; the model ends when it is
+    /// dropped.
     pub(super) fn begin(&self, cache: &Path) -> Result<(impl Drop + use<>, Vec<(String, String)>), String> {
         let dir = cache.join("runs").join(format!("check-{}", self.agent.name));
         environment::AgentEnvironment::clear(&dir)?;

@@ -1,5 +1,5 @@
-//! Clients of the official SDKs over WebSocket and Streamable HTTP, with `attache serve` before our agent, and our client
-//! with the servers of the official SDKs.
+//! Clients of the official SDKs over WebSocket and Streamable HTTP, with `attache serve` before our
+//! agent, and our client with the servers of the official SDKs.
 
 mod cut;
 
@@ -83,7 +83,8 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Runs the scenario with a message over the limit of the client. The client reports an error, and so does the log of the server.
+/// Runs the scenario with a message over the limit of the client. The client reports an error, and
+/// so does the log of the server.
 fn too_big(
     client: &Program,
     agent: &Program,
@@ -127,8 +128,9 @@ pub(super) fn run_official(
     Ok(())
 }
 
-/// Runs the scenario in which the connection is cut: the clients of the official SDKs with our agent, our client with their
-/// agents. The agents are servers themselves, because a session must outlive its connection.
+/// Runs the scenario in which the connection is cut: the clients of the official SDKs with our
+/// agent, our client with their agents. The agents are servers themselves, because a session must
+/// outlive its connection.
 pub(super) fn reconnect(
     ours: &install::Ours,
     official: &[(Program, Program)],

@@ -1,7 +1,7 @@
 //! The tap: a program between client and agent that keeps a copy of every line.
 //!
-//! A line is written to the log before it is passed on, so the log's order is one in which things can have happened:
-//! no answer stands before its question. The last line says how the agent ended.
+//! A line is written to the log before it is passed on, so the log's order is one in which things
+//! can have happened: no answer stands before its question. The last line says how the agent ended.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};

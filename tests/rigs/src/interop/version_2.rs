@@ -1,4 +1,5 @@
-//! Our agents and our client over protocol version 2, with the official SDKs for TypeScript and Rust as the peer.
+//! Our agents and our client over protocol version 2, with the official SDKs for TypeScript and
+//! Rust as the peer.
 
 use std::path::Path;
 
@@ -90,14 +91,16 @@ pub(super) fn agents(sdk: &str, cache: &Path, report: &mut Report) -> Result<(),
     run("ours (version 2)", name, vec![client], &[], OUR_CHECKS, &agent, cache, report)
 }
 
-/// Runs our clients against the routers of the official SDKs, and the clients of these that choose a version against our agent.
+/// Runs our clients against the routers of the official SDKs, and the clients of these that choose
+/// a version against our agent.
 pub(super) fn negotiation(
     sdk: &'static str,
     ours: &install::Ours,
     cache: &Path,
     report: &mut Report,
 ) -> Result<(), String> {
-    // Names; the checks of the client of this SDK before our agent, for both versions and for version 1.
+    // Names; the checks of the client of this SDK before our agent, for both versions and for
+    // version 1.
     let (name, both, v1): (_, &[&str], &[&str]) = match sdk {
         "ts" => (
             "ts router",
@@ -139,7 +142,8 @@ pub(super) fn negotiation(
     run(&title, "ours (only 1)", client, &["--only", "1"], v1, &old, cache, report)
 }
 
-/// Runs the program `attache` against a router: it speaks version 2 where it is offered, and names the versions where nothing fits.
+/// Runs the program `attache` against a router: it speaks version 2 where it is offered, and names
+/// the versions where nothing fits.
 fn program(name: &str, router: &[String], cache: &Path, report: &mut Report) -> Result<(), String> {
     // Its settings and sessions are its own.
     let home = cache.join("program-home");
@@ -149,7 +153,8 @@ fn program(name: &str, router: &[String], cache: &Path, report: &mut Report) -> 
         attache.extend(["-u".to_owned(), format!("XDG_{directory}_HOME")]);
     }
     attache.extend([format!("HOME={}", home.display()), install::program()?]);
-    // The protocol that is asked for (none: the one for command lines), the version that the router has, and what is printed.
+    // The protocol that is asked for (none: the one for command lines), the version that the router
+    // has, and what is printed.
     let cases = [
         ("", Some("2"), "hello"),
         ("auto", None, "hello"),

@@ -29,7 +29,8 @@ struct Exchange {
     initialized: bool,
     /// The log is one of version 2, in the form of version 1.
     is_v2: bool,
-    /// Sessions of version 2 in which a tool call went on after its turn; their agents may speak on their own.
+    /// Sessions of version 2 in which a tool call went on after its turn; their agents may speak on
+    /// their own.
     background: BTreeSet<String>,
     bad: Vec<String>,
 }

@@ -139,7 +139,8 @@ impl Agent {
         writeln!(self.stdin, "{message}").map_err(|error| format!("the agent is gone: {error}"))
     }
 
-    /// Waits for the answer to a request. A question is answered with no: nothing here needs a permission.
+    /// Waits for the answer to a request. A question is answered with no: nothing here needs a
+    /// permission.
     pub(super) fn answer(&mut self, id: u64) -> Result<Value, String> {
         loop {
             let message = self.next()?;

@@ -1,4 +1,5 @@
-//! Runs example files and says which lines do not behave as they should. `cargo xtask examples` calls it.
+//! Runs example files and says which lines do not behave as they should. `cargo xtask examples`
+//! calls it.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
 

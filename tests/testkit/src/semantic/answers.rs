@@ -1,4 +1,5 @@
-//! Lines that are answers: the real side asks, the peer answers with the line, and the asker's reading is verified.
+//! Lines that are answers: the real side asks, the peer answers with the line, and the asker's
+//! reading is verified.
 
 use attache::client::{AgentHandle, Client, Protocol};
 use attache::wire::v1::AuthMethod;

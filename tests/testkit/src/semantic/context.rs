@@ -44,7 +44,8 @@ impl<'a> Context<'a> {
             || self.says(&["not advertised", "unadvertised", "without the capability", "capability missing"])
     }
 
-    /// Whether the request comes before `initialize`. An agent speaks version 2 only on a connection that began with it.
+    /// Whether the request comes before `initialize`. An agent speaks version 2 only on a
+    /// connection that began with it.
     pub(super) fn before_initialize(&self) -> bool {
         (self.line.method == "initialize" && !self.fresh() && !self.says(&["repeated", "again"]))
             || ["INIT-01", "INIT-02", "INIT-03"].contains(&self.line.rule.as_str())

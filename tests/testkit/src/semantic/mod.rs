@@ -1,7 +1,8 @@
-//! Examples whose error depends on the context: they are sent to a real agent or client over a link in memory.
+//! Examples whose error depends on the context: they are sent to a real agent or client over a link
+//! in memory.
 //!
-//! The context follows from the example: its method, its rule, the expected code and the reason (`context`). The other
-//! end is a `peer` that writes raw lines.
+//! The context follows from the example: its method, its rule, the expected code and the reason
+//! (`context`). The other end is a `peer` that writes raw lines.
 
 mod answers;
 mod context;
@@ -77,7 +78,8 @@ struct Responses {
     stray: Vec<Value>,
 }
 
-/// Rules that leave it to the receiver whether it refuses or makes the best of it, with what ours makes.
+/// Rules that leave it to the receiver whether it refuses or makes the best of it, with what ours
+/// makes.
 const TOLERATED: &[(&str, &str)] = &[
     // Example 0 is read as line 1.
     ("FS-14", "fs/read_text_file"),

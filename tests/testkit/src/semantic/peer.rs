@@ -90,8 +90,8 @@ impl Peer {
         self.send(&answer.to_string()).await
     }
 
-    /// Sends the line, then a request for an unknown method. All messages up to the answer of the latter, and for
-    /// a request up to its own answer, are responses to the line (RPC-04).
+    /// Sends the line, then a request for an unknown method. All messages up to the answer of the
+    /// latter, and for a request up to its own answer, are responses to the line (RPC-04).
     pub(super) async fn exchange(&mut self, line: &Example, text: &str) -> Result<Responses, String> {
         let id = &line.message["id"];
         self.send(text).await?;

@@ -24,7 +24,8 @@ pub(super) async fn responses(line: &Example) -> Result<Responses, String> {
     let file_missing = line.method.starts_with("fs/") && context.says(&["file"]);
     let named = context.param("sessionId").filter(|_| !session_missing || file_missing);
     let named = named.unwrap_or(SESSION).to_owned();
-    // The client opens a session, prompts, and lets every question go, which answers it with "cancelled".
+    // The client opens a session, prompts, and lets every question go, which answers it with
+    // "cancelled".
     let running = tokio::spawn(async move {
         let agent = client.connect(link).await?;
         let mut session = agent.new_session(CWD).await?;

@@ -34,21 +34,23 @@ fn examples_that_need_a_peer_behave_as_they_should() {
     run(include_bytes!("../../../../crates/wire/tests/data/invalid.jsonl"), 56);
 }
 
-/// The same for contexts that the catalogue's sample leaves out: logins, closed sessions, released terminals, …
+/// The same for contexts that the catalogue's sample leaves out: logins, closed sessions, released
+/// terminals, …
 #[test]
 fn more_of_them_do_too() {
     run(include_bytes!("../data/more.jsonl"), 92);
 }
 
-/// Forms of version 2 that the sample leaves out: unknown and malformed states, reasons, lists and members, values at their
-/// limits, refusals, and methods that are gone.
+/// Forms of version 2 that the sample leaves out: unknown and malformed states, reasons, lists and
+/// members, values at their limits, refusals, and methods that are gone.
 #[test]
 fn more_of_version_2_behaves_as_it_should() {
     run_some(include_bytes!("../data/v2.jsonl"), 219, |_| true);
 }
 
-/// Valid, but not for this peer: an override it does not take, a cursor it never gave out, a mode and a protocol it does
-/// not know; in version 2 extensions of servers, values and content, a mode of elicitation, and a call that cannot be cancelled.
+/// Valid, but not for this peer: an override it does not take, a cursor it never gave out, a mode
+/// and a protocol it does not know; in version 2 extensions of servers, values and content, a mode
+/// of elicitation, and a call that cannot be cancelled.
 const ELSEWHERE: &[&str] =
     &["V-033", "V-053", "V-188", "V-214", "V-322", "V-336", "V-340", "V-345", "V-439", "V-457", "V-472"];
 
@@ -78,7 +80,8 @@ fn no_valid_message_is_called_malformed() {
     assert!(failures.is_empty(), "{} of {asked}:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// `attache-rpc` and `attache-wire` do not depend on each other, so each has a table of the error codes.
+/// `attache-rpc` and `attache-wire` do not depend on each other, so each has a table of the error
+/// codes.
 #[test]
 fn both_tables_of_error_codes_are_equal() {
     let pairs = [

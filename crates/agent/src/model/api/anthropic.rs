@@ -167,7 +167,8 @@ fn content(index: u64, block: &Value, out: &mut Decoded) {
             let json = text(block, "partial_json").map(str::to_owned);
             out.call_piece(Piece { index: Some(index), json, ..Piece::default() });
         }
-        // The results of tools that run at the provider are not sent back, and neither are their calls.
+        // The results of tools that run at the provider are not sent back, and neither are their
+        // calls.
         _ => {}
     }
     if let Some(signature) = text(block, "signature") {

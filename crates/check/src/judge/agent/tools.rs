@@ -102,8 +102,8 @@ impl Tools {
 }
 
 impl Tools {
-    /// Judges ids in version 2, where the first update of an id creates its call: a call that has ended
-    /// and runs again under another title is another call.
+    /// Judges ids in version 2, where the first update of an id creates its call: a call that has
+    /// ended and runs again under another title is another call.
     // TOOL-02
     fn upserted(&self, message: &Message, log: &EventLog, session: &str, update: &Value, out: &mut Findings) {
         if self.replayed.contains(session) {

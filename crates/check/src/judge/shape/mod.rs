@@ -17,7 +17,8 @@ use crate::{Version, rules};
 /// The tables and exceptions of a version.
 struct Dialect {
     version: Version,
-    /// The rule about a definition, beside those of [`ABOUT`]. The innermost definition that is listed counts.
+    /// The rule about a definition, beside those of [`ABOUT`]. The innermost definition that is
+    /// listed counts.
     about: &'static [(&'static str, &'static str)],
     /// Members of other versions, with their definitions. Peers that support several versions send
     /// them, so they are no custom members.

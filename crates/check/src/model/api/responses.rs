@@ -10,7 +10,8 @@ pub(super) fn read(body: &Value) -> Ask {
         Value::String(text) => vec![Turn::User(text.clone())],
         _ => list(body, "input").filter_map(turn).collect(),
     };
-    // Besides functions and tools that take plain text there are some that the service itself would run.
+    // Besides functions and tools that take plain text there are some that the service itself would
+    // run.
     let tools = list(body, "tools").filter_map(|tool| match tool["type"].as_str()? {
         "function" => Some(Tool { name: word(tool, "name"), schema: tool["parameters"].clone() }),
         "custom" => Some(Tool { name: word(tool, "name"), schema: Value::Null }),

@@ -237,7 +237,8 @@ const IMPATIENCE: Duration = Duration::from_secs(2);
 enum Effect {
     /// `out.txt` is written.
     Write,
-    /// The command of [`PromptKind::Run`] runs. It leaves a file, since an agent may have a shell of its own.
+    /// The command of [`PromptKind::Run`] runs. It leaves a file, since an agent may have a shell
+    /// of its own.
     Run,
 }
 
@@ -318,8 +319,8 @@ async fn waits(stage: &mut Stage, kind: PromptKind) -> Step {
     Ok(())
 }
 
-/// Answers every question about a permission in this way. Returns whether `file` was there when they
-/// came, by question.
+/// Answers every question about a permission in this way. Returns whether `file` was there when
+/// they came, by question.
 fn answer_all(stage: &mut Stage, how: Permission, file: PathBuf) -> Rc<RefCell<Vec<bool>>> {
     let early = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&early);

@@ -14,7 +14,8 @@ use crate::{Stage, Step, Stop, Version};
 /// How long something that must not happen is waited for.
 pub(super) const GLANCE: Duration = Duration::from_millis(300);
 
-/// How long a stream is watched that must stay open. A busy server ends it some time after its answer.
+/// How long a stream is watched that must stay open. A busy server ends it some time after its
+/// answer.
 const WATCH: Duration = Duration::from_secs(2);
 
 /// Statuses with which a server that offers only WebSocket refuses a POST.
@@ -48,8 +49,8 @@ pub(super) async fn send(
     Ok(response)
 }
 
-/// Ends the connections that a scenario left behind, so that they do not take the places of a server
-/// with few of them.
+/// Ends the connections that a scenario left behind, so that they do not take the places of a
+/// server with few of them.
 pub(crate) async fn end_connections(stage: &mut Stage) {
     let Ok(endpoint) = stage.endpoint() else { return };
     let connections = stage.take_begun();
@@ -96,8 +97,8 @@ impl Client {
     /// Opens a connection.
     ///
     /// # Errors
-    /// [`Stop::NotApplicable`] if the server offers only WebSocket, [`Stop::Broken`] if its response
-    /// has no connection in it.
+    /// [`Stop::NotApplicable`] if the server offers only WebSocket, [`Stop::Broken`] if its
+    /// response has no connection in it.
     pub(super) async fn open(stage: &mut Stage) -> Result<Client, Stop> {
         let endpoint = stage.endpoint()?;
         let request = Request::post(&Client::initialize(stage));

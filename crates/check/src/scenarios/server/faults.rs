@@ -62,7 +62,8 @@ pub(super) async fn lives(stage: &mut Stage, rule: &'static str, after: &str) ->
     Ok(())
 }
 
-/// Judges whether another client is still served after a fault that the server answered until it `stopped`.
+/// Judges whether another client is still served after a fault that the server answered until it
+/// `stopped`.
 pub(super) async fn survives(stage: &mut Stage, rule: &'static str, after: &str, stopped: Step) -> Step {
     match stopped {
         Err(stop @ (Stop::NotApplicable(_) | Stop::NotExercised(_))) => Err(stop),

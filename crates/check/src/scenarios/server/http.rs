@@ -295,7 +295,8 @@ async fn body(stage: &mut Stage) -> Step {
 /// A site that no server knows (RFC 2606).
 const FOREIGN: &str = "https://attache-check.invalid";
 
-/// A browser asks before it posts JSON to another site, and does not ask before it opens a WebSocket.
+/// A browser asks before it posts JSON to another site, and does not ask before it opens a
+/// WebSocket.
 async fn origin(stage: &mut Stage) -> Step {
     Client::open(stage).await?;
     let endpoint = stage.endpoint()?;

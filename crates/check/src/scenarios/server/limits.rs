@@ -1,4 +1,5 @@
-//! Clients beyond a limit: floods of wrong ids, messages that are too long, more clients than places.
+//! Clients beyond a limit: floods of wrong ids, messages that are too long, more clients than
+//! places.
 
 use attache_http::ws::frame::Opcode;
 use serde_json::json;

@@ -1,7 +1,8 @@
 //! The `pattern` of a text field, an ECMAScript regular expression from the agent's schema.
 //!
-//! Matching takes linear time, because the pattern comes from the agent. Syntax that Rust does not have or reads
-//! differently is not checked: the agent checks again, and a good answer must not be refused here.
+//! Matching takes linear time, because the pattern comes from the agent. Syntax that Rust does not
+//! have or reads differently is not checked: the agent checks again, and a good answer must not be
+//! refused here.
 
 // ELIC-12
 
@@ -27,7 +28,8 @@ fn translate(pattern: &str) -> Option<String> {
     while let Some(c) = chars.next() {
         match c {
             '\\' => escape(&mut chars, &mut out)?,
-            // Rust nests classes and has set operations; ECMAScript takes these characters literally.
+            // Rust nests classes and has set operations; ECMAScript takes these characters
+            // literally.
             '[' if in_class => out.push_str("\\["),
             '&' | '~' if in_class => out.extend(['\\', c]),
             '-' if in_class && chars.peek() == Some(&'-') => return None,
@@ -60,7 +62,8 @@ fn translate(pattern: &str) -> Option<String> {
     Some(out)
 }
 
-/// Translates the rest of an escape. Classes are those of ECMAScript, where digits and letters are ASCII.
+/// Translates the rest of an escape. Classes are those of ECMAScript, where digits and letters are
+/// ASCII.
 fn escape(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
     const SPACE: &str =
         "\\t-\\r \\u{a0}\\u{1680}\\u{2000}-\\u{200a}\\u{2028}\\u{2029}\\u{202f}\\u{205f}\\u{3000}\\u{feff}";

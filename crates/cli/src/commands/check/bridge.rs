@@ -1,8 +1,8 @@
-//! `attache check-bridge SOCKET`: what a client under test starts in place of an agent. It carries bytes between its own pipes and
-//! the checker, and knows nothing of them.
+//! `attache check-bridge SOCKET`: what a client under test starts in place of an agent. It carries
+//! bytes between its own pipes and the checker, and knows nothing of them.
 //!
-//! With more words after the socket it is the program of a login in a terminal: it reports to the checker how it was started, and ends as the
-//! checker says.
+//! With more words after the socket it is the program of a login in a terminal: it reports to the
+//! checker how it was started, and ends as the checker says.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;

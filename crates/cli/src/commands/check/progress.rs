@@ -1,4 +1,5 @@
-//! The progress of a run on stderr: one line that changes on a terminal, else a line for each tenth of a long run.
+//! The progress of a run on stderr: one line that changes on a terminal, else a line for each tenth
+//! of a long run.
 
 use attache_check::run;
 

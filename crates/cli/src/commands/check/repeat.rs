@@ -17,8 +17,8 @@ const LEFT_OUT: &[&str] = &[
     "--require-coverage",
 ];
 
-/// The words of this run without those that choose scenarios and reports. The values of variables stay out of reports: the shell
-/// puts them in again.
+/// The words of this run without those that choose scenarios and reports. The values of variables
+/// stay out of reports: the shell puts them in again.
 pub(super) fn of(words: impl Iterator<Item = String>) -> Option<Repeat> {
     let mut words = words.skip(1);
     let mut before = vec!["attache".to_owned()];

@@ -1,7 +1,7 @@
 //! `attache demo`: everything at once, for real, on a project that is made for it.
 //!
-//! A client starts this program once more as an agent, in a process of its own. The agent's model is played from `script.txt`, and
-//! says so; files, search, permission, terminal and test are real.
+//! A client starts this program once more as an agent, in a process of its own. The agent's model
+//! is played from `script.txt`, and says so; files, search, permission, terminal and test are real.
 
 mod show;
 
@@ -132,7 +132,8 @@ async fn chat(out: &Output, project: &Path, script: &Path) -> Result<()> {
     }
 }
 
-/// The process of the chat. It is ended and waited for when dropped, because it works in the demo's directory.
+/// The process of the chat. It is ended and waited for when dropped, because it works in the demo's
+/// directory.
 struct ChatProcess {
     child: Arc<Mutex<Child>>,
     id: u32,

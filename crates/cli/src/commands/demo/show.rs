@@ -11,7 +11,8 @@ use crate::output::{Channel, Document, Mark, Output};
 use attache_term::render::style::Line;
 use attache_transcript::Transcript;
 
-/// Printer of the demo. Terminals print from their own threads, so it is shared and prints line by line.
+/// Printer of the demo. Terminals print from their own threads, so it is shared and prints line by
+/// line.
 #[derive(Clone)]
 pub(super) struct Printer(Arc<Mutex<State>>);
 

@@ -1,8 +1,8 @@
 //! `attache doctor`: starts an agent and reports step by step what works, and how to fix what does
 //! not.
 //!
-//! `steps.rs` takes the steps, `remote.rs` those of a URL, `versions.rs` finds the protocol versions, `report.rs` prints the
-//! steps, `processes.rs` finds processes that are left running.
+//! `steps.rs` takes the steps, `remote.rs` those of a URL, `versions.rs` finds the protocol
+//! versions, `report.rs` prints the steps, `processes.rs` finds processes that are left running.
 
 mod processes;
 mod remote;

@@ -1,6 +1,7 @@
 //! The protocol versions that an agent speaks.
 //!
-//! A connection has one version, so the agent is started once more for the version that the first connection did not use.
+//! A connection has one version, so the agent is started once more for the version that the first
+//! connection did not use.
 
 use attache::client::{Client, Protocol};
 use serde_json::json;

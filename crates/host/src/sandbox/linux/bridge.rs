@@ -1,7 +1,7 @@
 //! The bridge to the network proxy: a process inside of the network namespace, without a filter.
 //!
-//! It listens on the loopback interface, which only the command can reach, and passes every connection on to the Unix socket of
-//! the proxy, which only this process can reach.
+//! It listens on the loopback interface, which only the command can reach, and passes every
+//! connection on to the Unix socket of the proxy, which only this process can reach.
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};

@@ -17,7 +17,8 @@ use crate::sandbox::supervise::{Report, SandboxLaunch};
 use crate::sandbox::{Backend, Network, WORD, environment, words};
 use crate::sys::{Dir, mount, process};
 
-/// Directories of the system with programs. `PATH` is not used, because the requester of the command may have set it.
+/// Directories of the system with programs. `PATH` is not used, because the requester of the
+/// command may have set it.
 const DIRECTORIES: [&str; 5] =
     ["/usr/bin", "/bin", "/usr/local/bin", "/run/wrappers/bin", "/run/current-system/sw/bin"];
 
@@ -66,7 +67,8 @@ impl Start {
         start.add(["--chdir", "/", "--"]);
         start.add([format!("/proc/self/fd/{own}").as_str(), WORD]);
         start.add([format!("{INSIDE}{control},{report},{notes},{proxy}")]);
-        // The first word was our own program, which goes by its descriptor here, and the second one is there already.
+        // The first word was our own program, which goes by its descriptor here, and the second one
+        // is there already.
         let line = confinement.command(Backend::Bubblewrap, Path::new("/"), &setup.command);
         start.arguments.extend(line.into_iter().skip(2));
         Ok(start)
@@ -80,7 +82,8 @@ impl Start {
             }
         }
         let mut command = std::process::Command::new(&self.program);
-        // Variables of the command, for example `LD_PRELOAD`, must not change programs that run outside.
+        // Variables of the command, for example `LD_PRELOAD`, must not change programs that run
+        // outside.
         command.args(&self.arguments).env_clear();
         explain(format!("cannot run `{}`", self.program.display()))(command.exec())
     }
@@ -99,7 +102,8 @@ impl Start {
         if plan.everything {
             self.add(["--ro-bind", "/", "/"]);
         }
-        // Directories in memory are private, so Landlock alone keeps them read-only: each remount takes time.
+        // Directories in memory are private, so Landlock alone keeps them read-only: each remount
+        // takes time.
         let mut read_only = Vec::new();
         for (path, node) in &plan.nodes {
             let path = path.as_os_str();
@@ -189,7 +193,8 @@ struct Notes {
     variables: Vec<(OsString, OsString)>,
 }
 
-/// Reads the notes and compares what is mounted with what was meant: `bwrap` follows paths a second time.
+/// Reads the notes and compares what is mounted with what was meant: `bwrap` follows paths a second
+/// time.
 fn read_notes(notes: OwnedFd) -> io::Result<Notes> {
     let mut text = String::new();
     File::from(notes).read_to_string(&mut text)?;

@@ -121,8 +121,8 @@ impl Inside {
         }
     }
 
-    /// The paths whose metadata may be changed under supervision. Where nothing but temporary files can be written, no command
-    /// needs that.
+    /// The paths whose metadata may be changed under supervision. Where nothing but temporary files
+    /// can be written, no command needs that.
     fn supervised_paths(&self) -> io::Result<Option<Vec<PathBuf>>> {
         if self.has_guarded_metadata() || self.setup.confinement.write.is_empty() {
             return Ok(None);
@@ -138,7 +138,8 @@ impl Inside {
         Ok(Some(paths))
     }
 
-    /// Gives up everything that the confinement does not allow and becomes the command. Returns only if that fails.
+    /// Gives up everything that the confinement does not allow and becomes the command. Returns
+    /// only if that fails.
     fn become_command(&self, proxy: Option<u16>, listener: Option<&UnixStream>) -> io::Error {
         let prepare = || {
             process::new_session();
@@ -226,7 +227,8 @@ fn end_descendants() {
         for child in children() {
             let _ = process::kill(child, libc::SIGKILL);
         }
-        // The death of one may make others children of this process, so this repeats until there are none.
+        // The death of one may make others children of this process, so this repeats until there
+        // are none.
         match process::wait_any() {
             Ok(_) => {}
             Err(_) => return,

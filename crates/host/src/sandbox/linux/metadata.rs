@@ -1,8 +1,9 @@
 //! Owners, permissions and time stamps, where Landlock is the only guard of files.
 //!
-//! Landlock does not cover them, and a seccomp filter cannot see which file a call is about. So the filter asks this process,
-//! which finds the file, looks where it really is, and makes the change itself if it is in a writable place. It acts on what it
-//! has opened, so a caller that changes its memory or renames a directory meanwhile gains nothing.
+//! Landlock does not cover them, and a seccomp filter cannot see which file a call is about. So the
+//! filter asks this process, which finds the file, looks where it really is, and makes the change
+//! itself if it is in a writable place. It acts on what it has opened, so a caller that changes its
+//! memory or renames a directory meanwhile gains nothing.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};

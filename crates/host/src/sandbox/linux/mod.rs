@@ -1,8 +1,9 @@
 //! The sandbox on Linux.
 //!
-//! Processes, from the outside in: the outermost one (`supervise.rs`); one that removes placeholders, if there are any; `bwrap`,
-//! if it is used; the first process of the namespaces, or the one that replaces it without namespaces (`inside.rs`); the bridge to
-//! the proxy, if there is one (`bridge.rs`); the command.
+//! Processes, from the outside in: the outermost one (`supervise.rs`); one that removes
+//! placeholders, if there are any; `bwrap`, if it is used; the first process of the namespaces, or
+//! the one that replaces it without namespaces (`inside.rs`); the bridge to the proxy, if there is
+//! one (`bridge.rs`); the command.
 
 mod bridge;
 mod bubblewrap;
@@ -70,7 +71,8 @@ pub(super) fn start(setup: SandboxLaunch, orders: &PipeWriter) -> io::Result<pid
     }
 }
 
-/// Waits for the end of the sandbox and removes the placeholders. It outlives the outermost process for that.
+/// Waits for the end of the sandbox and removes the placeholders. It outlives the outermost process
+/// for that.
 fn keep_placeholders(setup: SandboxLaunch, placeholders: Vec<Placeholder>) -> ! {
     process::new_session();
     let report = match setup.report.try_clone() {
@@ -92,7 +94,8 @@ fn start_in_namespaces(setup: SandboxLaunch, orders: Option<&PipeWriter>) -> io:
     let proxy = open_proxy(&setup)?;
     if setup.backend == Backend::Bubblewrap {
         let plan = Plan::new(&setup.confinement)?;
-        // Bubblewrap cannot keep a link in its place. The native namespaces can, and are no weaker otherwise.
+        // Bubblewrap cannot keep a link in its place. The native namespaces can, and are no weaker
+        // otherwise.
         if !plan.pins_links() {
             let start = bubblewrap::Start::new(&setup, &plan, &current_dir, proxy)?;
             return match process::fork()? {
@@ -127,7 +130,8 @@ fn start_in_namespaces(setup: SandboxLaunch, orders: Option<&PipeWriter>) -> io:
     }
 }
 
-/// Sets up the namespaces that this process is the first one of. Returns the temporary directory and the writable paths.
+/// Sets up the namespaces that this process is the first one of. Returns the temporary directory
+/// and the writable paths.
 fn enter(setup: &SandboxLaunch, ids: (u32, u32)) -> io::Result<(PathBuf, Vec<PathBuf>)> {
     inside::die_with_parent(&setup.control)?;
     namespaces::map_user(ids).map_err(explain("cannot map the user"))?;

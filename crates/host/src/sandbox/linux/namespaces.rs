@@ -20,7 +20,8 @@ const SAFE: u64 = attribute::NO_SETUID | attribute::NO_DEVICES;
 /// Devices that are harmless to read and write.
 pub(super) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Maps the user and group of this process to themselves in a user namespace that it is the first process of.
+/// Maps the user and group of this process to themselves in a user namespace that it is the first
+/// process of.
 pub(super) fn map_user((user, group): (u32, u32)) -> io::Result<()> {
     // Without this the kernel lets no unprivileged process map a group.
     write("/proc/self/setgroups", "deny")?;
@@ -38,7 +39,8 @@ fn write(path: &str, text: &str) -> io::Result<()> {
 pub(super) fn mount_all(plan: &Plan) -> io::Result<()> {
     let root = Dir::open(Path::new("/"))?;
     mount::make_private_below(root.descriptor()).map_err(explain("cannot separate the mounts"))?;
-    // All copies are made before anything changes, so that they have the attributes of the originals.
+    // All copies are made before anything changes, so that they have the attributes of the
+    // originals.
     let mut copies = Vec::new();
     for (path, node) in &plan.nodes {
         let from = match node {
@@ -76,7 +78,8 @@ pub(super) fn mount_all(plan: &Plan) -> io::Result<()> {
             Node::Bind { id, kind, .. } => {
                 let copy = copies.next().ok_or(io::ErrorKind::InvalidData)?;
                 let place = place_for(&root, path, *kind == Kind::Directory).map_err(failed())?;
-                // An existing place is the same file as outside, unless it has been moved meanwhile.
+                // An existing place is the same file as outside, unless it has been moved
+                // meanwhile.
                 if place.existed && Id::of(place.descriptor.as_fd())? != *id {
                     return Err(io::Error::other(format!("`{}` has been replaced", path.display())));
                 }
@@ -163,7 +166,8 @@ impl Devices {
         let directory = Dir::from(memory.try_clone()?);
         for (name, copy) in &self.copies {
             directory.create(OsStr::new(name), 0o666)?;
-            // Devices can be written to all the same, but their owner and permissions are those of everyone.
+            // Devices can be written to all the same, but their owner and permissions are those of
+            // everyone.
             let attributes = attribute::NO_SETUID | attribute::NO_EXEC | attribute::READ_ONLY;
             mount::set_attributes(copy.as_fd(), attributes)?;
             mount::place(copy.as_fd(), directory.open_path(OsStr::new(name))?.as_fd())?;

@@ -1,9 +1,10 @@
 //! Empty directories in the place of protected paths that do not exist.
 //!
-//! A mount needs something to be mounted on, so a missing path can be kept from being created only if something is there. An empty
-//! directory is the least harmful thing: git and most other programs ignore it. A placeholder is recognised by permissions that
-//! nothing else has. Each sandbox that uses it holds a shared lock, because a mount vanishes from all sandboxes when its place is
-//! removed outside; the last user removes it.
+//! A mount needs something to be mounted on, so a missing path can be kept from being created only
+//! if something is there. An empty directory is the least harmful thing: git and most other
+//! programs ignore it. A placeholder is recognised by permissions that nothing else has. Each
+//! sandbox that uses it holds a shared lock, because a mount vanishes from all sandboxes when its
+//! place is removed outside; the last user removes it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -32,9 +33,11 @@ pub(super) struct Placeholder {
     lock: File,
 }
 
-/// Creates what is missing of the protected paths of a confinement, and takes a share in what others have created.
+/// Creates what is missing of the protected paths of a confinement, and takes a share in what
+/// others have created.
 ///
-/// Everything happens in directories that are open, so that a link that takes the place of one of them changes nothing.
+/// Everything happens in directories that are open, so that a link that takes the place of one of
+/// them changes nothing.
 pub(super) fn create_all(confinement: &Confinement) -> io::Result<Vec<Placeholder>> {
     let mut roots = Root::all(confinement)?;
     roots.retain(|root| root.writable);
@@ -72,7 +75,8 @@ pub(super) fn is_placeholder(step: &Step) -> bool {
         && facts.is_ok_and(|facts| facts.mode == MODE && facts.user == user_and_group().0)
 }
 
-/// Creates a placeholder. False if the user may not: then no command of the user can create anything there.
+/// Creates a placeholder. False if the user may not: then no command of the user can create
+/// anything there.
 fn create(directory: &Dir, name: &OsStr) -> io::Result<bool> {
     let created = directory.make_dir(name).and_then(|()| {
         let made = directory.child(name)?.into_descriptor();

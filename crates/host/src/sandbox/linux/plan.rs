@@ -13,13 +13,15 @@ use super::system;
 use crate::sandbox::{Confinement, View};
 use crate::sys::{self, Kind};
 
-/// The private directories for temporary files. The first that is not visible for another reason is `TMPDIR`.
+/// The private directories for temporary files. The first that is not visible for another reason is
+/// `TMPDIR`.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// The content of a path in the namespace.
 #[derive(Debug)]
 pub(super) enum Node {
-    /// The same file, directory or link as outside, with everything below it. A link is bound only to keep it in its place.
+    /// The same file, directory or link as outside, with everything below it. A link is bound only
+    /// to keep it in its place.
     Bind { from: OwnedFd, id: Id, kind: Kind, writable: bool },
     /// An empty directory in memory.
     Memory { writable: bool },
@@ -120,7 +122,8 @@ impl Plan {
         let last = trail.last();
         let protects_last = match &trail.end {
             End::Found | End::Blocked => true,
-            // A placeholder was made for the first missing name unless the user may not write there.
+            // A placeholder was made for the first missing name unless the user may not write
+            // there.
             End::Missing { .. } => placeholder::is_placeholder(last),
             End::Lost => false,
         };
@@ -159,7 +162,8 @@ impl Plan {
         self.hide(trail)
     }
 
-    /// Keeps the directories and links that lead to a path in their place: something that is mounted cannot be renamed.
+    /// Keeps the directories and links that lead to a path in their place: something that is
+    /// mounted cannot be renamed.
     fn pin(&mut self, trail: &Trail) -> io::Result<()> {
         let last = trail.last().path.clone();
         for step in &trail.steps {

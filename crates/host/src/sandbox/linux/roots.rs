@@ -13,8 +13,9 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// All places of a confinement. A path is left out if it does not exist, or if it leads through a link inside another place:
-    /// the project or an earlier command decides where that link points to.
+    /// All places of a confinement. A path is left out if it does not exist, or if it leads through
+    /// a link inside another place: the project or an earlier command decides where that link
+    /// points to.
     pub(super) fn all(confinement: &Confinement) -> io::Result<Vec<Root>> {
         let read = match &confinement.view {
             View::Only(roots) => roots.as_slice(),
@@ -51,7 +52,8 @@ impl Root {
     }
 }
 
-/// Refuses directories whose content is made by the kernel: what is shown of them is not up to the caller.
+/// Refuses directories whose content is made by the kernel: what is shown of them is not up to the
+/// caller.
 fn refuse_special(path: &Path) -> io::Result<()> {
     let kernel = ["/proc", "/sys"].iter().any(|special| path.starts_with(special));
     let devices = path.starts_with("/dev") && !path.starts_with("/dev/shm");

@@ -17,8 +17,9 @@ use crate::sys::{self, Dir, Kind};
 /// Reading a device and writing to it.
 const USE_DEVICE: u64 = right::READ_FILE | right::WRITE_FILE | right::IOCTL_DEVICE;
 
-/// Restricts this process inside of namespaces, where everything that is visible may be read. The mounts are the first line;
-/// this is the second, and keeps the command from special files and from what other processes have open.
+/// Restricts this process inside of namespaces, where everything that is visible may be read. The
+/// mounts are the first line; this is the second, and keeps the command from special files and from
+/// what other processes have open.
 ///
 /// Does nothing where the kernel has no Landlock.
 pub(super) fn restrict_inside(confinement: &Confinement, writable: &[PathBuf]) -> io::Result<()> {
@@ -32,7 +33,8 @@ pub(super) fn restrict_inside(confinement: &Confinement, writable: &[PathBuf]) -
     rules.apply()
 }
 
-/// Restricts this process where Landlock is the only guard of files. `tmp` is the private temporary directory.
+/// Restricts this process where Landlock is the only guard of files. `tmp` is the private temporary
+/// directory.
 pub(super) fn restrict_alone(confinement: &Confinement, tmp: &Path) -> io::Result<()> {
     // The version with the right to truncate: without it any file could be emptied.
     const LEAST: i64 = 3;
@@ -113,8 +115,8 @@ impl<'a> Readable<'a> {
         Ok(())
     }
 
-    /// Allows to read and execute the files of a tree. Rights cannot be taken back further down, so where something is hidden
-    /// they are given to everything beside it.
+    /// Allows to read and execute the files of a tree. Rights cannot be taken back further down, so
+    /// where something is hidden they are given to everything beside it.
     fn allow_files(
         &self,
         rules: &mut Ruleset,

@@ -26,7 +26,8 @@ pub(super) const PROGRAMS: &[&str] = &[
     "/run/current-system",
 ];
 
-/// Directories inside these that hold projects and settings of the machine, which may be confidential.
+/// Directories inside these that hold projects and settings of the machine, which may be
+/// confidential.
 pub(super) const NO_PROGRAMS: &[&str] = &["/usr/local/src", "/usr/local/etc"];
 
 /// Settings of the linker, locales and time zones, and links to alternative programs.
@@ -106,8 +107,8 @@ pub(super) fn add(plan: &mut Plan, confinement: &Confinement) -> io::Result<()> 
     Ok(())
 }
 
-/// Adds a link as a link, a small file as a copy and something else read-only. The target of a link is added only if it is inside
-/// another part.
+/// Adds a link as a link, a small file as a copy and something else read-only. The target of a link
+/// is added only if it is inside another part.
 fn add_as_it_is(plan: &mut Plan, path: &Path) -> io::Result<()> {
     // The directories above belong to the administrator.
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;

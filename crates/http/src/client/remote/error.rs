@@ -43,7 +43,8 @@ impl RemoteError {
         }
     }
 
-    /// Returns the pause before the next attempt: the one that the server asks for, up to a minute, else that of `backoff`.
+    /// Returns the pause before the next attempt: the one that the server asks for, up to a minute,
+    /// else that of `backoff`.
     // HTTP-42
     pub(super) fn pause(&self, backoff: &Backoff, failures: u32) -> Duration {
         match self {

@@ -1,4 +1,5 @@
-//! Two links in memory: the one that a user holds, and the one whose lines a task carries over the network.
+//! Two links in memory: the one that a user holds, and the one whose lines a task carries over the
+//! network.
 
 use std::io;
 use std::pin::Pin;
@@ -10,8 +11,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// Bytes in memory in each direction.
 const BUFFER: usize = 64 << 10;
 
-/// Returns the link of the user and that of the task. When the task has ended, the user reads the error that `reason` gives, or
-/// the end of the link if there is none.
+/// Returns the link of the user and that of the task. When the task has ended, the user reads the
+/// error that `reason` gives, or the end of the link if there is none.
 pub(super) fn links(reason: impl Fn() -> Option<io::Error> + Send + Unpin + 'static) -> (Link, Link) {
     let (near, far) = tokio::io::duplex(BUFFER);
     let (near_reader, near_writer) = tokio::io::split(near);

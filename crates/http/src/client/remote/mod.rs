@@ -1,7 +1,7 @@
 //! Links to remote agents, over WebSocket or Streamable HTTP.
 //!
-//! [`connect`] tries the WebSocket first, because it keeps all messages of a connection in one order. Streamable
-//! HTTP splits them over several streams; `streamable/` puts them together again.
+//! [`connect`] tries the WebSocket first, because it keeps all messages of a connection in one
+//! order. Streamable HTTP splits them over several streams; `streamable/` puts them together again.
 //!
 //! Reading order: this file, `websocket.rs`, `streamable/mod.rs`, then `reconnect/mod.rs`.
 
@@ -53,8 +53,9 @@ pub struct Options {
     pub transports: Transports,
     /// Further attempts after a transient error; none by default.
     pub retry: Backoff,
-    /// Attempts to connect again after a cut; none by default. The sessions are resumed where the agent can do that. With a hub
-    /// that announces it, nothing is lost and open prompts go on; `docs/hub.md` says how.
+    /// Attempts to connect again after a cut; none by default. The sessions are resumed where the
+    /// agent can do that. With a hub that announces it, nothing is lost and open prompts go on;
+    /// `docs/hub.md` says how.
     pub reconnect: Backoff,
     /// Whether plain `http` URLs are requested with HTTP/2.
     pub http2_prior_knowledge: bool,
@@ -101,8 +102,8 @@ impl Transports {
 
     /// Calls a function after each change from now on. Only the first function is called.
     ///
-    /// A server that is connected by Streamable HTTP is known after its response to `initialize`, so not yet when
-    /// [`connect`] returns.
+    /// A server that is connected by Streamable HTTP is known after its response to `initialize`,
+    /// so not yet when [`connect`] returns.
     pub fn on_change(&self, observer: impl Fn(&Transports) + Send + Sync + 'static) {
         let _ = self.0.observer.set(Box::new(observer));
     }
@@ -127,11 +128,12 @@ impl fmt::Debug for Transports {
 
 /// Connects to a remote agent. Must be called within a tokio runtime.
 ///
-/// A URL of `ws` or `wss` is a WebSocket. For `http` and `https` a WebSocket is tried first; a server that refuses it is
-/// connected by Streamable HTTP, and so are later connections to it. Without a path the URL means `/acp`.
+/// A URL of `ws` or `wss` is a WebSocket. For `http` and `https` a WebSocket is tried first; a
+/// server that refuses it is connected by Streamable HTTP, and so are later connections to it.
+/// Without a path the URL means `/acp`.
 ///
-/// With Streamable HTTP this does not talk to the server yet if its transport is known: the first request is
-/// `initialize`.
+/// With Streamable HTTP this does not talk to the server yet if its transport is known: the first
+/// request is `initialize`.
 ///
 /// # Errors
 /// See [`RemoteError`]. Transient ones are repeated as [`Options::retry`] says.
@@ -172,7 +174,8 @@ async fn connect_once(url: &str, options: &Options) -> Result<Link, RemoteError>
     Ok(streamable::link(endpoint))
 }
 
-/// Whether a status means that the server has no WebSocket at this URL, rather than that it refuses this client.
+/// Whether a status means that the server has no WebSocket at this URL, rather than that it refuses
+/// this client.
 fn is_without_websocket(status: u16) -> bool {
     matches!(status, 200..300 | 400 | 404 | 405 | 406 | 426 | 501)
 }

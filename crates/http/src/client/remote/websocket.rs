@@ -11,8 +11,8 @@ use crate::ws::{self, Role, Settings};
 /// Time for the response to the upgrade request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest message. The link skips one that is over its own limit; one that is longer than this ends the connection
-/// instead, because the time to read it has no bound.
+/// The longest message. The link skips one that is over its own limit; one that is longer than this
+/// ends the connection instead, because the time to read it has no bound.
 // WS-21
 const MAX_MESSAGE: u64 = 256 << 20;
 

@@ -85,8 +85,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends what the reader has queued, as far as the socket takes it. An error is left to the writer: there may still be something to
-    /// read.
+    /// Sends what the reader has queued, as far as the socket takes it. An error is left to the
+    /// writer: there may still be something to read.
     pub(super) fn send_now(&mut self, cx: &mut Context<'_>) {
         if self.output.is_empty() {
             return;

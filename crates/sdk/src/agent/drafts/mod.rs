@@ -80,7 +80,8 @@ impl<S: AgentSession> OpenedSession<S> {
 }
 
 impl SessionHandle {
-    /// Replaces the list of models for older clients, which cannot be notified. Newer ones need [`set_options`](Self::set_options).
+    /// Replaces the list of models for older clients, which cannot be notified. Newer ones need
+    /// [`set_options`](Self::set_options).
     // MODEL-01, MODEL-02
     pub fn set_models(&self, models: SessionModelState) -> Result<()> {
         let entry = self.entry()?;

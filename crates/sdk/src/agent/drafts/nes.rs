@@ -58,8 +58,8 @@ impl DocumentEvent {
     }
 }
 
-/// A source of next-edit suggestions; installed with [`Agent::next_edits`](crate::agent::Agent::next_edits). Its sessions are no chat
-/// sessions.
+/// A source of next-edit suggestions; installed with
+/// [`Agent::next_edits`](crate::agent::Agent::next_edits). Its sessions are no chat sessions.
 ///
 /// ```
 /// use attache::agent::{DocumentEvent, NextEdits};
@@ -95,7 +95,8 @@ pub trait NextEdits: Send + Sync + 'static {
         &[]
     }
 
-    /// The position encoding of a connection: the first of [`encodings`](Self::encodings) that the client supports, else UTF-16.
+    /// The position encoding of a connection: the first of [`encodings`](Self::encodings) that the
+    /// client supports, else UTF-16.
     // NES-10
     fn encoding_for(&self, client: &ClientCapabilities) -> PositionEncodingKind {
         let offered = client.position_encodings.as_deref().unwrap_or_default();
@@ -114,8 +115,8 @@ pub trait NextEdits: Send + Sync + 'static {
         ready(Ok(()))
     }
 
-    /// Suggests edits. Kinds that the client does not support are removed; requests for an old version of a document are
-    /// answered by the SDK.
+    /// Suggests edits. Kinds that the client does not support are removed; requests for an old
+    /// version of a document are answered by the SDK.
     // NES-04, NES-20
     fn suggest(&self, request: SuggestNesRequest) -> impl Future<Output = Result<Vec<NesSuggestion>>> + Send;
 
@@ -231,7 +232,8 @@ impl NesTable {
         Ok(CloseNesResponse::new())
     }
 
-    /// Notifications about documents and suggestions, in wire order. One that cannot be read is dropped.
+    /// Notifications about documents and suggestions, in wire order. One that cannot be read is
+    /// dropped.
     pub(in crate::agent) fn notification(
         &self,
         service: &dyn DynNextEdits,

@@ -25,8 +25,8 @@ impl Agent {
         self
     }
 
-    /// Copies a session. The handler gets the id of the source and the request for the new session, whose roots
-    /// count.
+    /// Copies a session. The handler gets the id of the source and the request for the new session,
+    /// whose roots count.
     // FORK-05
     pub fn fork<F, Fut, O>(mut self, fork: F) -> Self
     where
@@ -57,7 +57,8 @@ impl Agent {
         self
     }
 
-    /// Renames sessions. The handler gets a title that is trimmed and not empty, and returns it as stored.
+    /// Renames sessions. The handler gets a title that is trimmed and not empty, and returns it as
+    /// stored.
     // SSTAT-08
     pub fn titles<F, Fut>(mut self, set_title: F) -> Self
     where

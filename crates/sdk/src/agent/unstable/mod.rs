@@ -1,5 +1,5 @@
-//! Services that the specification marks as unstable: forks, archives, titles, status, providers, system prompts, plans and
-//! subagents.
+//! Services that the specification marks as unstable: forks, archives, titles, status, providers,
+//! system prompts, plans and subagents.
 
 mod builder;
 mod providers;
@@ -143,7 +143,8 @@ pub(super) fn check_open(request: &OpenRequest, services: &Services) -> Result<(
 /// Replaces an update that the client does not support, or fails if nothing can replace it.
 pub(super) fn adapt(update: SessionUpdate, client: &ClientCapabilities) -> Result<SessionUpdate> {
     match update {
-        // PLAN-07, PLAN-08: a client that supports one plan only gets that one. Other forms of a plan are messages.
+        // PLAN-07, PLAN-08: a client that supports one plan only gets that one. Other forms of a
+        // plan are messages.
         SessionUpdate::PlanUpdate(update) if client.plan.is_none() => {
             let text = match update.plan {
                 PlanUpdateContent::Items(items) => return Ok(SessionUpdate::Plan(Plan::new(items.entries))),

@@ -13,7 +13,8 @@ use crate::agent::open::method_not_found;
 use crate::agent::session::BoxFuture;
 use crate::{Error, Result};
 
-/// Model providers of an agent; installed with [`Agent::providers`](crate::agent::Agent::providers). The SDK checks requests against
+/// Model providers of an agent; installed with
+/// [`Agent::providers`](crate::agent::Agent::providers). The SDK checks requests against
 /// [`list`](Providers::list) first.
 ///
 /// ```

@@ -17,8 +17,8 @@ use crate::{Error, Result};
 /// The option that stands for the modes of an agent that has no option of category `mode`.
 pub(crate) const MODE: &str = "mode";
 
-/// The capabilities of a client. Files and terminals do not exist in version 2; the updates that version 1 has
-/// capabilities for need none.
+/// The capabilities of a client. Files and terminals do not exist in version 2; the updates that
+/// version 1 has capabilities for need none.
 pub(crate) fn client_capabilities(client: v2::ClientCapabilities) -> ClientCapabilities {
     let boolean = SessionConfigOptionsCapabilities::new().boolean(BooleanConfigOptionCapabilities::new());
     let session = ClientSessionCapabilities::new()
@@ -36,7 +36,8 @@ pub(crate) fn client_capabilities(client: v2::ClientCapabilities) -> ClientCapab
     capabilities
 }
 
-/// The capabilities of the agent. `session` stands for all methods that every agent has in version 2.
+/// The capabilities of the agent. `session` stands for all methods that every agent has in
+/// version 2.
 pub(crate) fn agent_capabilities(agent: AgentCapabilities) -> v2::AgentCapabilities {
     let prompt = v2::PromptCapabilities::new()
         .image(agent.prompt_capabilities.image.then(v2::PromptImageCapabilities::new))

@@ -19,8 +19,9 @@ use crate::plan_status::plan_status;
 /// The plan of agents that have one plan.
 pub(crate) const PLAN: &str = "plan";
 
-/// The ids of the messages of one session. Version 2 requires an id per message; chunks without one belong to the message
-/// of the chunk before, unless its kind differs or a tool call stands between.
+/// The ids of the messages of one session. Version 2 requires an id per message; chunks without one
+/// belong to the message of the chunk before, unless its kind differs or a tool call stands
+/// between.
 #[derive(Debug, Default)]
 pub(crate) struct MessageIds {
     run: Option<(&'static str, MessageId)>,
@@ -61,7 +62,8 @@ impl MessageIds {
     }
 }
 
-/// Writes an update in the form of version 2. `current_mode_update` has none: the caller sends the options instead.
+/// Writes an update in the form of version 2. `current_mode_update` has none: the caller sends the
+/// options instead.
 pub(crate) fn update<S: Serializer>(
     update: &SessionUpdate,
     ids: &mut MessageIds,

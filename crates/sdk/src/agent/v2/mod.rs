@@ -1,5 +1,5 @@
-//! Protocol version 2 below the same handlers: requests of version 2 become those of the model, and responses and updates are
-//! written in the form of version 2.
+//! Protocol version 2 below the same handlers: requests of version 2 become those of the model, and
+//! responses and updates are written in the form of version 2.
 
 mod convert;
 mod encode;
@@ -81,8 +81,8 @@ pub(super) fn initialize(core: &Core, request: v2::InitializeRequest, responder:
     responder.ok(&response);
 }
 
-/// Reads the params of `initialize`. A client that offers a later version may have other members: what is missing or
-/// unreadable of `info` is unknown.
+/// Reads the params of `initialize`. A client that offers a later version may have other members:
+/// what is missing or unreadable of `info` is unknown.
 pub(super) fn read_initialize(
     request: IncomingRequest<'_>,
     offered: u16,
@@ -230,8 +230,8 @@ fn resume(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) 
     });
 }
 
-/// Sets an option. The one that stands for the modes sets the mode. A plain function, because changes happen in wire order
-/// only if dispatch enqueues them.
+/// Sets an option. The one that stands for the modes sets the mode. A plain function, because
+/// changes happen in wire order only if dispatch enqueues them.
 // V2-40: the value names its type.
 fn set_config_option(
     core: Arc<Core>,
@@ -297,7 +297,8 @@ async fn status(core: Arc<Core>, request: v2::SessionStatusRequest) -> Result<v2
     Ok(v2::SessionStatusResponse::new(status).state(state))
 }
 
-// V2-31: answered on acceptance; the end of the call confirms it. Not async, so that it happens in wire order.
+// V2-31: answered on acceptance; the end of the call confirms it. Not async, so that it happens in
+// wire order.
 fn cancel_tool_call(
     core: Arc<Core>,
     request: v2::CancelToolCallRequest,

@@ -1,7 +1,9 @@
-//! Version 2 for clients of an agent of version 1, for programs that stand between them and keep the sessions, such as a hub.
+//! Version 2 for clients of an agent of version 1, for programs that stand between them and keep
+//! the sessions, such as a hub.
 //!
-//! Functions translate the values of requests and responses. A [`Session`] translates updates, which needs a few facts of the
-//! updates before: the message that a chunk belongs to, and the options that a new mode is part of.
+//! Functions translate the values of requests and responses. A [`Session`] translates updates,
+//! which needs a few facts of the updates before: the message that a chunk belongs to, and the
+//! options that a new mode is part of.
 //!
 //! ```
 //! use attache::agent::translate::Session;
@@ -36,8 +38,8 @@ use crate::Error;
 /// The title of a question that has none.
 const QUESTION: &str = "The agent asks for permission";
 
-/// Reads the params of `initialize` from a client that offers `offered`, version 2 or later, and gives out what they say in
-/// version 1.
+/// Reads the params of `initialize` from a client that offers `offered`, version 2 or later, and
+/// gives out what they say in version 1.
 ///
 /// Example: [`translate`](self).
 ///
@@ -138,13 +140,15 @@ pub fn permission(request: &RequestPermissionRequest) -> serde_json::Result<Box<
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum OptionChange {
-    /// The option stands for the modes of the agent. The response to `session/set_mode` has no options.
+    /// The option stands for the modes of the agent. The response to `session/set_mode` has no
+    /// options.
     Mode(v1::SetSessionModeRequest),
     /// Any other option.
     Option(v1::SetSessionConfigOptionRequest),
 }
 
-/// A session of an agent of version 1 as a client of version 2 sees it. Its memory is that of the agent's modes and options.
+/// A session of an agent of version 1 as a client of version 2 sees it. Its memory is that of the
+/// agent's modes and options.
 ///
 /// Example: [`translate`](self).
 #[derive(Debug)]
@@ -165,7 +169,8 @@ impl Session {
         Session { ids: RefCell::default(), settings }
     }
 
-    /// The options, of which one stands for the modes if the agent has modes and no option for them.
+    /// The options, of which one stands for the modes if the agent has modes and no option for
+    /// them.
     pub fn options(&self) -> Vec<v2::SessionConfigOption> {
         let mut converted = convert::options(self.settings.options.as_deref().unwrap_or_default());
         if let Some(modes) = options::modes_as_option(&self.settings) {

@@ -46,7 +46,8 @@ impl Session {
 }
 
 impl SessionControl {
-    /// Changes the model: of an older agent, or the option of category `model` of one that has no models.
+    /// Changes the model: of an older agent, or the option of category `model` of one that has no
+    /// models.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the model is unknown. Nothing is sent then.

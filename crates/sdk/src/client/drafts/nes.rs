@@ -54,7 +54,8 @@ impl Nes {
     }
 }
 
-/// A session for edit suggestions. Report every document; events that the agent did not ask for are not sent.
+/// A session for edit suggestions. Report every document; events that the agent did not ask for are
+/// not sent.
 ///
 /// Example: [`Nes`].
 // NES-02
@@ -182,7 +183,8 @@ impl NesSession {
             .await
     }
 
-    /// Reports a changed document, by changes or as a whole, as the agent asked; `whole` is called only if needed.
+    /// Reports a changed document, by changes or as a whole, as the agent asked; `whole` is called
+    /// only if needed.
     // NES-11
     pub async fn did_change(
         &self,

@@ -1,4 +1,5 @@
-//! Unstable abilities that an agent may lack. Each is a value that exists if the agent advertises it.
+//! Unstable abilities that an agent may lack. Each is a value that exists if the agent advertises
+//! it.
 
 use std::path::PathBuf;
 
@@ -138,7 +139,8 @@ impl SessionTitler {
 pub struct SessionStatusReader(pub(crate) AgentHandle);
 
 impl SessionStatusReader {
-    /// Reads the status of a session. An unknown one counts as saved; an open session may be open elsewhere.
+    /// Reads the status of a session. An unknown one counts as saved; an open session may be open
+    /// elsewhere.
     // SSTAT-02, SSTAT-03
     pub async fn get(&self, id: impl Into<SessionId>) -> Result<SessionStatus> {
         let status = self.0.0.request(&SessionStatusRequest::new(id)).await?.status;

@@ -1,5 +1,5 @@
-//! Parts that the specification marks as unstable: forks, archives, titles, status, providers, system prompts, plans and
-//! subagents.
+//! Parts that the specification marks as unstable: forks, archives, titles, status, providers,
+//! system prompts, plans and subagents.
 
 mod capabilities;
 mod session;

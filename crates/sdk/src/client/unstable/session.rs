@@ -16,7 +16,8 @@ use crate::{Error, Result, check};
 pub struct Fork(pub(super) SessionId);
 
 impl<K> SessionBuilder<K> {
-    /// Sets or clears the system prompt; the agent must support that. Load, resume and fork repeat it.
+    /// Sets or clears the system prompt; the agent must support that. Load, resume and fork repeat
+    /// it.
     pub fn system_prompt(mut self, prompt: impl Into<Option<SystemPrompt>>) -> Self {
         self.options.system_prompt = prompt.into();
         self

@@ -24,7 +24,8 @@ pub(crate) fn client_capabilities(client: ClientCapabilities) -> v2::ClientCapab
         .meta(client.meta)
 }
 
-/// The capabilities of an agent. `session` stands for all methods that every agent has in version 2.
+/// The capabilities of an agent. `session` stands for all methods that every agent has in
+/// version 2.
 // V2-05
 pub(crate) fn agent_capabilities(agent: v2::AgentCapabilities, has_login: bool) -> AgentCapabilities {
     let mut capabilities = AgentCapabilities::new().meta(agent.meta);
@@ -244,7 +245,8 @@ pub(crate) fn tool_kind(kind: &v2::ToolKind) -> ToolKind {
     }
 }
 
-/// The options of a question. One of an unknown kind is left out: a program that chooses by kind could not know whether it allows.
+/// The options of a question. One of an unknown kind is left out: a program that chooses by kind
+/// could not know whether it allows.
 // V2-22, V2-24
 pub(crate) fn permission_options(options: Vec<v2::PermissionOption>) -> Vec<PermissionOption> {
     let convert = |option: v2::PermissionOption| {

@@ -5,7 +5,8 @@ use attache_wire::v2;
 
 use crate::edit::patch::hunks;
 
-/// The changes of a diff. Without a patch, and where a patch has no text, a line says what happened.
+/// The changes of a diff. Without a patch, and where a patch has no text, a line says what
+/// happened.
 // V2-33, V2-34
 pub(super) fn contents(diff: v2::Diff) -> Vec<ToolCallContent> {
     let patch = diff.patch.filter(|patch| patch.format == v2::DiffPatchFormat::GitPatch);

@@ -22,8 +22,9 @@ const FOLLOWED: usize = 1_024;
 
 /// The lines of a connection in the form of version 1, whichever version it speaks.
 ///
-/// Give it every line of a [tap](crate::Link::tap). On a connection of version 1 all lines pass unchanged. On one of version 2
-/// updates, questions and ends of turns are given in the form of version 1; other lines pass.
+/// Give it every line of a [tap](crate::Link::tap). On a connection of version 1 all lines pass
+/// unchanged. On one of version 2 updates, questions and ends of turns are given in the form of
+/// version 1; other lines pass.
 ///
 /// ```
 /// use attache::Flow;
@@ -70,7 +71,8 @@ struct Session {
     /// The call that shows a terminal.
     shown: HashMap<String, ToolCallUpdate>,
     outputs: HashMap<String, Vec<u8>>,
-    /// How often the content of a message was replaced. Each time the message has another id from then on.
+    /// How often the content of a message was replaced. Each time the message has another id from
+    /// then on.
     replaced: HashMap<(Speaker, MessageId), usize>,
 }
 
@@ -83,7 +85,8 @@ impl LinesAsV1 {
         LinesAsV1::default()
     }
 
-    /// Takes a line and gives out the lines that stand for it: mostly one, sometimes none or several.
+    /// Takes a line and gives out the lines that stand for it: mostly one, sometimes none or
+    /// several.
     pub fn line(&mut self, flow: Flow, line: &[u8], mut out: impl FnMut(&[u8])) {
         if self.version == Version::V1 {
             return out(line);
@@ -258,7 +261,8 @@ impl Session {
                     _ => self.prompts.busy(),
                 },
                 Item::Event(Event::Message(change)) => {
-                    // A message cannot be taken back: the whole text comes as another one, and so does what follows.
+                    // A message cannot be taken back: the whole text comes as another one, and so
+                    // does what follows.
                     let key = (change.speaker, change.message_id.clone());
                     if self.replaced.len() < FOLLOWED || self.replaced.contains_key(&key) {
                         *self.replaced.entry(key).or_default() += 1;
@@ -282,7 +286,8 @@ impl Session {
                     if self.outputs.len() < FOLLOWED || self.outputs.contains_key(&name) {
                         self.outputs.insert(name.clone(), terminal.output.clone());
                     }
-                    // The output is shown when the command has ended; version 1 would repeat it each time.
+                    // The output is shown when the command has ended; version 1 would repeat it
+                    // each time.
                     if let Some(update) = self.shown.get(&name).cloned().filter(|_| has_ended) {
                         lines.extend(notification(id, SessionUpdate::from(self.with_outputs(update))));
                     }

@@ -1,6 +1,8 @@
-//! The part of each message that was given out. It distinguishes new content from content that only grew.
+//! The part of each message that was given out. It distinguishes new content from content that only
+//! grew.
 //!
-//! No text is kept: a message is its length and a checksum. An agent can only mislead about its own messages.
+//! No text is kept: a message is its length and a checksum. An agent can only mislead about its own
+//! messages.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -152,7 +154,8 @@ impl Seen {
         self.sum = (self.sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
     }
 
-    /// Returns the rest of the content after this text, if the content begins with it and is only text.
+    /// Returns the rest of the content after this text, if the content begins with it and is only
+    /// text.
     fn rest(&self, content: &[ContentBlock]) -> Option<String> {
         if self.others > 0 {
             return None;

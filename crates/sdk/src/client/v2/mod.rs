@@ -1,7 +1,9 @@
-//! Version 2 on the client's side: its messages become the updates, events and questions of the model.
+//! Version 2 on the client's side: its messages become the updates, events and questions of the
+//! model.
 //!
-//! `convert.rs` has the values, `update.rs` the updates, `turn.rs` the rules by which a turn ends. Where version 1 can express a
-//! message, it becomes the update of version 1, so that the rest of the client knows one version only.
+//! `convert.rs` has the values, `update.rs` the updates, `turn.rs` the rules by which a turn ends.
+//! Where version 1 can express a message, it becomes the update of version 1, so that the rest of
+//! the client knows one version only.
 
 pub(crate) mod convert;
 mod diff;

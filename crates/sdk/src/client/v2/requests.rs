@@ -171,7 +171,8 @@ pub(crate) fn replay_from(replay: &Replay) -> Result<Option<v2::ReplayFrom>> {
     }
 }
 
-/// The same in `_meta` of version 1. As in version 2, an unknown point is an error unless the caller's `_meta` says otherwise.
+/// The same in `_meta` of version 1. As in version 2, an unknown point is an error unless the
+/// caller's `_meta` says otherwise.
 pub(crate) fn meta_after(meta: Option<Meta>, cursor: &str) -> Result<Meta> {
     let mut members = match &meta {
         Some(meta) => meta.as_json().parse().map_err(Error::internal)?,

@@ -1,4 +1,5 @@
-//! When a turn of version 2 ends: with the first end of work after its message is part of the conversation.
+//! When a turn of version 2 ends: with the first end of work after its message is part of the
+//! conversation.
 
 use std::collections::VecDeque;
 
@@ -28,8 +29,8 @@ pub(crate) struct Prompts {
 struct Work {
     /// Whether the latest state was another one than idle.
     is_busy: bool,
-    /// Whether the agent said or did something since the latest prompt or idle state. An agent that reports no `running` is
-    /// known to work by that.
+    /// Whether the agent said or did something since the latest prompt or idle state. An agent that
+    /// reports no `running` is known to work by that.
     has_output: bool,
     /// The stop reason of the latest idle state, which repetitions of it may carry.
     last_reason: Option<v2::StopReason>,
@@ -87,7 +88,8 @@ impl HeldMessage {
         self.bytes
     }
 
-    /// Decodes the message. Its text is JSON with a message id, and every other member may be malformed.
+    /// Decodes the message. Its text is JSON with a message id, and every other member may be
+    /// malformed.
     pub(crate) fn into_update(self) -> Option<v2::SessionUpdate> {
         match self.message {
             Message::Update(update) => Some(update),
@@ -173,7 +175,8 @@ impl Prompts {
         PromptAnswer { others, end }
     }
 
-    /// Takes a message of the user, unless it is to be given out now. The echo of a prompt is not: the client has shown it.
+    /// Takes a message of the user, unless it is to be given out now. The echo of a prompt is not:
+    /// the client has shown it.
     pub(crate) fn take(&mut self, update: v2::SessionUpdate, bytes: usize) -> Option<v2::SessionUpdate> {
         match self.room(bytes) {
             Some(held) => {
@@ -209,8 +212,10 @@ impl Prompts {
         }
     }
 
-    /// The session has no foreground work. Returns the end of the turn if work ended with this and was the turn's.
-    // V2-37: an idle state before the message is not the end of its turn, and a repeated one is the end of nothing.
+    /// The session has no foreground work. Returns the end of the turn if work ended with this and
+    /// was the turn's.
+    // V2-37: an idle state before the message is not the end of its turn, and a repeated one is the
+    // end of nothing.
     pub(crate) fn idle(&mut self, state: v2::IdleStateUpdate) -> Option<TurnEnd> {
         if !self.work.idle(state.stop_reason.as_ref()) {
             return None;
@@ -239,7 +244,8 @@ impl Prompts {
     }
 }
 
-/// FNV-1a. Ids with the same checksum hide messages of the user that the agent could have left out, so it needs no key.
+/// FNV-1a. Ids with the same checksum hide messages of the user that the agent could have left out,
+/// so it needs no key.
 fn checksum(id: &str) -> u64 {
     id.bytes()
         .fold(0xCBF2_9CE4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3))

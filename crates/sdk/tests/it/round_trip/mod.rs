@@ -1,5 +1,6 @@
-//! Random programs of an agent, over both versions: what the client has in the end is what the program reported, up to the losses
-//! that `docs/guide/versions.md` names. Each of these must happen, and nothing else may be lost.
+//! Random programs of an agent, over both versions: what the client has in the end is what the
+//! program reported, up to the losses that `docs/guide/versions.md` names. Each of these must
+//! happen, and nothing else may be lost.
 
 mod model;
 mod program;
@@ -22,9 +23,11 @@ use proptest::prelude::*;
 /// What a client has of the whole program.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
-    /// Content of messages, plans, questions, and what concerns the session, in the order of their arrival. A call is where it began.
+    /// Content of messages, plans, questions, and what concerns the session, in the order of their
+    /// arrival. A call is where it began.
     stream: Vec<String>,
-    /// Messages that have a handle: the handle, and how many messages were there before in its place.
+    /// Messages that have a handle: the handle, and how many messages were there before in its
+    /// place.
     messages: BTreeMap<(usize, usize), String>,
     calls: BTreeMap<String, Call>,
     /// Calls that were made up for questions.

@@ -214,7 +214,8 @@ impl Model<'_> {
                         vec![Edit::write("/work/a", old, ""), Edit::add("/work/b", new.unwrap())]
                     }
                     EditOperation::Rename => {
-                        // The content has the form of version 1, which shows what it cannot express as text.
+                        // The content has the form of version 1, which shows what it cannot express
+                        // as text.
                         let note = "move /work/a to /work/b".to_owned();
                         self.seen.calls.get_mut(id).unwrap().content.push(note);
                         vec![edit]

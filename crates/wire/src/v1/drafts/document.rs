@@ -55,7 +55,8 @@ object! {
             text "text": String [Required],
         }
         optional {
-            /// The replaced range; absent means the whole document. Strict: a lost range would lose the text.
+            /// The replaced range; absent means the whole document. Strict: a lost range would lose
+            /// the text.
             range "range": Option<Range> [Optional],
         }
     }

@@ -48,8 +48,8 @@ empty_objects! {
 }
 
 object! {
-    /// An MCP request on a connection, answered with the bare MCP result. What `mcp/message` held in an older
-    /// draft.
+    /// An MCP request on a connection, answered with the bare MCP result. What `mcp/message` held
+    /// in an older draft.
     pub struct ConnectedMcpRequest {
         required {
             /// The connection.

@@ -1,5 +1,5 @@
-//! Session models. Only in older drafts, and still in use by several agents; config options of the category
-//! `model` took their place.
+//! Session models. Only in older drafts, and still in use by several agents; config options of the
+//! category `model` took their place.
 
 // MODEL-03
 

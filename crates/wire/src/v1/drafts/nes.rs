@@ -306,7 +306,8 @@ object! {
             replace "replace": String [Required],
         }
         optional {
-            /// Whether `search` is a regular expression. Guessing would change the wrong text, so it is strict.
+            /// Whether `search` is a regular expression. Guessing would change the wrong text, so
+            /// it is strict.
             is_regex "isRegex": Option<bool> [Optional],
         }
     }

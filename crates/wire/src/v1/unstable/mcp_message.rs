@@ -1,7 +1,7 @@
 //! MCP over this connection: the agent uses servers that the client provides. Unstable.
 //!
-//! There are no connections: every message names its server and the MCP request it belongs to. An older
-//! draft opened a connection first; the feature `drafts` has those types.
+//! There are no connections: every message names its server and the MCP request it belongs to. An
+//! older draft opened a connection first; the feature `drafts` has those types.
 
 // MCPA-04
 

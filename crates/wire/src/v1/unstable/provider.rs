@@ -67,8 +67,8 @@ empty_objects! {
 }
 
 object! {
-    /// The providers, disabled ones too. A list with a malformed entry is refused: what routes model
-    /// calls is not guessed.
+    /// The providers, disabled ones too. A list with a malformed entry is refused: what routes
+    /// model calls is not guessed.
     pub struct ListProvidersResponse { // PROV-09
         required {
             /// The providers.

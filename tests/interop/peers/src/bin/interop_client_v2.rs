@@ -1,6 +1,6 @@
-//! The client that `cargo xtask interop` puts before agents of protocol version 2: `interop_client_v2 -- AGENT ARGS…`.
-//! Runs its checks and prints one line for each: `ok NAME`, or `not ok NAME: WHY`. What each prompt does is written in
-//! `tests/interop/README.md`.
+//! The client that `cargo xtask interop` puts before agents of protocol version 2:
+//! `interop_client_v2 -- AGENT ARGS…`. Runs its checks and prints one line for each: `ok NAME`, or
+//! `not ok NAME: WHY`. What each prompt does is written in `tests/interop/README.md`.
 
 #![allow(clippy::print_stdout, reason = "a program that prints what it saw")]
 

@@ -1,5 +1,6 @@
-//! The client that `cargo xtask interop` puts before the routers of the official SDKs: `interop_versions [--only 1|2] -- AGENT ARGS…`,
-//! where `--only` names the version that the router has. Prints `ok NAME` or `not ok NAME: WHY` for each of its checks.
+//! The client that `cargo xtask interop` puts before the routers of the official SDKs:
+//! `interop_versions [--only 1|2] -- AGENT ARGS…`, where `--only` names the version that the router
+//! has. Prints `ok NAME` or `not ok NAME: WHY` for each of its checks.
 
 #![allow(clippy::print_stdout, reason = "a program that prints what it saw")]
 
@@ -73,7 +74,8 @@ impl Checks {
         self.talk(client(protocol).connect(self.start()?).await?, version, 1).await
     }
 
-    /// A client that provides files starts the agent again if the agent has only version 1, and then provides them.
+    /// A client that provides files starts the agent again if the agent has only version 1, and
+    /// then provides them.
     async fn with_files(&self, version: u16, starts: u32) -> Result<()> {
         let client = client(Protocol::Auto).read_files(Files);
         let agent = client.connect_with(async || self.start()).await?;
@@ -83,7 +85,8 @@ impl Checks {
         self.talk(agent, version, starts).await
     }
 
-    /// The same client, with one connection only: version 1 is offered first, as only that has files.
+    /// The same client, with one connection only: version 1 is offered first, as only that has
+    /// files.
     async fn on_one_connection(&self, version: u16) -> Result<()> {
         let agent = client(Protocol::Auto).read_files(Files).connect(self.start()?).await?;
         if version == 1 {

@@ -1,4 +1,5 @@
-//! Prints the log of a tap in the form of protocol version 1, whichever version it was written in: `log_as_v1 LOG`.
+//! Prints the log of a tap in the form of protocol version 1, whichever version it was written in:
+//! `log_as_v1 LOG`.
 
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 

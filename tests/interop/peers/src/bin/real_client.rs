@@ -4,10 +4,11 @@
 //! real_client [--protocol 1|2] [--auth METHOD] [--mode MODE] [--again SESSION] STEP… -- AGENT ARGS…
 //! ```
 //!
-//! A step is `NAME:HOW:TEXT`: TEXT is the prompt of a turn in a session of its own, or in session SESSION of an earlier
-//! process, which is loaded or resumed. HOW says what happens in the turn: `allow` and `deny` answer the questions,
-//! `now` cancels at once, `asked` when the agent asks, `cancel=WORDS` when the agent has said them, `stop=FILE` allows
-//! everything and cancels when FILE is there. `background=FILE` allows everything, creates FILE after the turn, and waits until no
+//! A step is `NAME:HOW:TEXT`: TEXT is the prompt of a turn in a session of its own, or in session
+//! SESSION of an earlier process, which is loaded or resumed. HOW says what happens in the turn:
+//! `allow` and `deny` answer the questions, `now` cancels at once, `asked` when the agent asks,
+//! `cancel=WORDS` when the agent has said them, `stop=FILE` allows everything and cancels when FILE
+//! is there. `background=FILE` allows everything, creates FILE after the turn, and waits until no
 //! terminal runs; the stop reason is followed by how many ran at the end of the turn and at last.
 //! How each turn went is printed as a JSON line; what was exchanged is for others to record.
 

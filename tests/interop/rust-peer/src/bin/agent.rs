@@ -1,5 +1,5 @@
-//! The interop agent of version 1. It serves stdin and stdout, or with `--http` WebSocket and Streamable HTTP on a port, which it
-//! prints.
+//! The interop agent of version 1. It serves stdin and stdout, or with `--http` WebSocket and
+//! Streamable HTTP on a port, which it prints.
 
 use agent_client_protocol::{ConnectTo, Error, Result, Stdio};
 use agent_client_protocol_http::AcpHttpServer;

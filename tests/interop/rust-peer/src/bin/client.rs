@@ -1,6 +1,6 @@
-//! The interop client on the official Rust SDK: `client [--skip a,b] -- AGENT ARGS…|URL`.
-//! Runs every scenario of ../../../scenarios.json against the agent and prints what it saw, one JSON line per
-//! observation.
+//! The interop client on the official Rust SDK: `client [--skip a,b] -- AGENT ARGS…|URL`. Runs
+//! every scenario of ../../../scenarios.json against the agent and prints what it saw, one JSON
+//! line per observation.
 
 #[path = "../host.rs"]
 mod host;

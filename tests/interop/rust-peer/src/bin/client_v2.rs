@@ -1,5 +1,6 @@
-//! A client of protocol version 2 on the official Rust SDK: `client_v2 -- AGENT ARGS…`.
-//! Runs its checks against our agent for the scenarios and prints one line for each: `ok NAME`, or `not ok NAME: WHY`.
+//! A client of protocol version 2 on the official Rust SDK: `client_v2 -- AGENT ARGS…`. Runs its
+//! checks against our agent for the scenarios and prints one line for each: `ok NAME`, or `not ok
+//! NAME: WHY`.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};

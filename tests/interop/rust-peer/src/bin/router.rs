@@ -1,4 +1,5 @@
-//! The interop agents of both versions behind the router of the official Rust SDK, on stdin and stdout: `router [--only 1|2]`.
+//! The interop agents of both versions behind the router of the official Rust SDK, on stdin and
+//! stdout: `router [--only 1|2]`.
 
 use agent_client_protocol::{Agent, ConnectTo, Result, Stdio};
 use interop_rust_peer::sessions::Sessions;

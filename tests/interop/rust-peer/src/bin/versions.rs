@@ -1,5 +1,5 @@
-//! The connector of the official Rust SDK before an agent that serves one version or both: `versions [--only 1] -- AGENT ARGS…`,
-//! where `--only` names the version that the agent has.
+//! The connector of the official Rust SDK before an agent that serves one version or both:
+//! `versions [--only 1] -- AGENT ARGS…`, where `--only` names the version that the agent has.
 //! Prints `ok NAME` or `not ok NAME: WHY` for each of its checks.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -209,7 +209,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ok &= check("both", connect(agent, both, 2, 1)).await;
         ok &= check("both_with_files", connect(agent, files, 2, 1)).await;
     } else {
-        // The connection is kept if the offer of version 1 would be the same, and made again if it has files.
+        // The connection is kept if the offer of version 1 would be the same, and made again if it
+        // has files.
         ok &= check("both", connect(agent, both, 1, 1)).await;
         ok &= check("both_with_files", connect(agent, files, 1, 2)).await;
     }

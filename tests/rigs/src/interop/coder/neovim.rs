@@ -1,8 +1,10 @@
-//! Our agent driven from neovim by CodeCompanion, one process for each scene, with the settings that our guide prints.
+//! Our agent driven from neovim by CodeCompanion, one process for each scene, with the settings
+//! that our guide prints.
 //!
-//! `tests/interop/neovim/drive.lua` types and presses keys as a user would, and prints what the chat shows at the end. The
-//! settings start `attache agent`; an `attache` that comes first on the path puts the tap in between and names the scripted
-//! model. Where the editor and the plugin come from is in `install`.
+//! `tests/interop/neovim/drive.lua` types and presses keys as a user would, and prints what the
+//! chat shows at the end. The settings start `attache agent`; an `attache` that comes first on the
+//! path puts the tap in between and names the scripted model. Where the editor and the plugin come
+//! from is in `install`.
 
 mod install;
 
@@ -99,7 +101,8 @@ const SCENES: &[Scene] = &[
             ]
         },
     },
-    // Exactly, although the editor wrote something else than it was given. Agents' commands begin with a backslash there.
+    // Exactly, although the editor wrote something else than it was given. Agents' commands begin
+    // with a backslash there.
     Scene {
         name: "undo",
         steps: r#"[{"open":"kept.txt"},{"type":"edit kept.txt"},{"see":"Please select"},{"press":"g2"},{"rest":true},

@@ -31,7 +31,8 @@ impl Peer {
         }
     }
 
-    /// Big programs take all of a small machine while they start, and codex cannot be started twice in a new home.
+    /// Big programs take all of a small machine while they start, and codex cannot be started twice
+    /// in a new home.
     pub(super) fn jobs(&self) -> &'static str {
         match self.name.as_str() {
             "codex" => "1",
@@ -46,7 +47,8 @@ pub(super) fn remote(name: &str, version: &str, side: &'static str) -> Peer {
     Peer { side, ..agent(name, version, Vec::new()) }
 }
 
-/// Agents that are judged and that our clients do not drive: name, version, script in `node_modules`, arguments.
+/// Agents that are judged and that our clients do not drive: name, version, script in
+/// `node_modules`, arguments.
 const ONLY_JUDGED: &[(&str, &str, &str, &[&str])] = &[
     ("pi", "0.0.24", "pi-acp/dist/index.js", &[]),
     ("kimi", "2.1.0", "@moonshot-ai/kimi-code/dist/main.mjs", &["acp"]),

@@ -1,6 +1,8 @@
-//! `cargo xtask conformance --remote`: `attache check server` on servers of everybody, and `attache check client --listen` on clients.
+//! `cargo xtask conformance --remote`: `attache check server` on servers of everybody, and `attache
+//! check client --listen` on clients.
 //!
-//! Only the rules of the transports are judged: the agents behind the servers have tables of their own.
+//! Only the rules of the transports are judged: the agents behind the servers have tables of their
+//! own.
 
 mod servers;
 

@@ -1,7 +1,7 @@
 //! The results that are kept: tests/interop/results.jsonl, one line per peer, version and protocol.
 //!
-//! The page and the site are made from it, so neither needs a run. A new run replaces the line of the same version; lines of
-//! earlier versions stay, as the history of the peer.
+//! The page and the site are made from it, so neither needs a run. A new run replaces the line of
+//! the same version; lines of earlier versions stay, as the history of the peer.
 
 use std::collections::BTreeMap;
 
@@ -219,7 +219,8 @@ pub(super) fn keep(new: Vec<Record>) -> Result<Vec<Record>, String> {
     Ok(records)
 }
 
-/// Puts a result in the place of that of the same version, after those of earlier versions, or after those of its side.
+/// Puts a result in the place of that of the same version, after those of earlier versions, or
+/// after those of its side.
 fn merge(records: &mut Vec<Record>, record: Record) {
     if let Some(same) = records.iter_mut().find(|one| one.is_of(&record) && one.version == record.version) {
         *same = record;

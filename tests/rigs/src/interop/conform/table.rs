@@ -27,7 +27,8 @@ pub(super) fn write(records: &[Record]) -> Result<Vec<String>, String> {
     replace(BEGIN, END, &sections, records)
 }
 
-/// Writes the tables of servers and remote clients into the page and returns the failures without a note.
+/// Writes the tables of servers and remote clients into the page and returns the failures without a
+/// note.
 pub(super) fn write_remote(records: &[Record]) -> Result<Vec<String>, String> {
     replace(BEGIN_REMOTE, END_REMOTE, &[("server", 1, "Servers"), ("remote", 1, "Remote clients")], records)
 }
@@ -57,8 +58,8 @@ fn replace(
     Ok(missing)
 }
 
-/// Notes on failures, by peer and rule; a peer of `*` stands for all, `NAME, version 2` for one in that version of the
-/// protocol.
+/// Notes on failures, by peer and rule; a peer of `*` stands for all, `NAME, version 2` for one in
+/// that version of the protocol.
 pub(super) struct Notes(BTreeMap<(String, String), String>);
 
 impl Notes {
@@ -157,7 +158,8 @@ pub(super) fn shown(line: &str, why: &str) -> String {
     }
 }
 
-/// Paths of the machine say nothing to readers: a scenario's directory becomes `/…/NAME`, a home `~`.
+/// Paths of the machine say nothing to readers: a scenario's directory becomes `/…/NAME`, a home
+/// `~`.
 pub(super) fn without_places(text: &str) -> String {
     const SCRATCH: &str = "attache-check-";
     let mut out = String::with_capacity(text.len());

@@ -17,8 +17,8 @@ const WIDTH: usize = 26;
 /// Lines of these letters in a cell.
 const LINES: usize = 2;
 
-/// Colours for a light and a dark page. The picture has its own background, because the theme of a page may differ from that
-/// of the browser, which is the one that the query sees.
+/// Colours for a light and a dark page. The picture has its own background, because the theme of a
+/// page may differ from that of the browser, which is the one that the query sees.
 const STYLE: &str = "\
 text{font-family:-apple-system,BlinkMacSystemFont,'Segoe UI',Helvetica,Arial,sans-serif;fill:#1f2328}\
 .page{fill:#ffffff}.title{font-size:17px;font-weight:600}.name{font-size:13px;font-weight:600}\

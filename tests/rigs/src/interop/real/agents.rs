@@ -24,9 +24,11 @@ pub(super) struct Agent {
     pub(super) speaks_v2: bool,
     /// Whether it runs commands in the background, which version 2 shows.
     pub(super) has_background: bool,
-    /// Whether its model is offered the tools of MCP servers from the start, without a search that only a real model can do.
+    /// Whether its model is offered the tools of MCP servers from the start, without a search that
+    /// only a real model can do.
     pub(super) offers_mcp_tools: bool,
-    /// What it does on the wire that agents should not do, by the words of the report, and why it is let pass.
+    /// What it does on the wire that agents should not do, by the words of the report, and why it
+    /// is let pass.
     pub(super) odd: &'static [(&'static str, &'static str)],
 }
 
@@ -142,7 +144,8 @@ fn gemini(place: &AgentEnvironment) -> Result<Setup, String> {
 
 pub(super) fn opencode(place: &AgentEnvironment) -> Result<Setup, String> {
     let command = vec![place.installed("opencode-ai/bin/opencode.exe"), "acp".to_owned()];
-    // It installs a package into its settings unless it finds it there; that it is listed is enough.
+    // It installs a package into its settings unless it finds it there; that it is listed is
+    // enough.
     let mut setup = set_up("opencode", place, command)?;
     if let Some(window) = place.window {
         change(&mut setup, ".config/opencode/opencode.json", |settings| {
@@ -159,8 +162,8 @@ fn claude(place: &AgentEnvironment) -> Result<Setup, String> {
 }
 
 fn codex(place: &AgentEnvironment) -> Result<Setup, String> {
-    // The name of a model that it knows: for others it warns in the text of every answer. In its usual mode it edits and
-    // runs without asking, inside a sandbox.
+    // The name of a model that it knows: for others it warns in the text of every answer. In its
+    // usual mode it edits and runs without asking, inside a sandbox.
     set_up("codex", place, place.script("@agentclientprotocol/codex-acp/dist/index.js", &[]))
 }
 

@@ -1,5 +1,5 @@
-//! Our two clients: a small one on the SDK, which plays all scenes over one connection, and the program `attache`, which
-//! is started for every scene.
+//! Our two clients: a small one on the SDK, which plays all scenes over one connection, and the
+//! program `attache`, which is started for every scene.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +16,8 @@ use super::{package, seal, seen};
 
 /// For one process; each turn has a limit of its own below that.
 const TIME: Duration = Duration::from_secs(600);
-/// How long what was started may take to go: an agent that does not end by itself is given some time first.
+/// How long what was started may take to go: an agent that does not end by itself is given some
+/// time first.
 const AFTER: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -226,7 +227,8 @@ fn program(
     let mut command = vec![programs.attache.clone()];
     command.extend(words(&["--agent", &agent, "--protocol", version.number()]));
     command.extend(words(&["--format", "json", "--ttl", "1"]));
-    // Denied is what would be asked: reading stays possible, or the agent would not come to its question.
+    // Denied is what would be asked: reading stays possible, or the agent would not come to its
+    // question.
     command.extend(words(if scene.how == How::Deny { &["--approve-reads"] } else { &["--approve-all"] }));
     let session = ["prompt", "-s", "tale"];
     command.extend(words(if scene.kept { &session } else { &["exec"] }));

@@ -39,7 +39,8 @@ pub(super) struct AgentEnvironment {
 }
 
 impl AgentEnvironment {
-    /// Directories for an agent, with the files that the scenes work on; what an earlier run left is gone.
+    /// Directories for an agent, with the files that the scenes work on; what an earlier run left
+    /// is gone.
     pub(super) fn clear(dir: &Path) -> Result<(), String> {
         let make = || {
             if dir.exists() {
@@ -130,7 +131,8 @@ impl AgentEnvironment {
             ("TERM".into(), "dumb".into()),
             ("NODE_USE_ENV_PROXY".into(), "1".into()),
         ];
-        // Requests that would leave the loopback go to the model as their proxy, which lists and refuses them.
+        // Requests that would leave the loopback go to the model as their proxy, which lists and
+        // refuses them.
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
             env.push((name.into(), self.url.clone()));
         }

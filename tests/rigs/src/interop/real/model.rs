@@ -50,7 +50,8 @@ impl ModelRequests {
         self.0.iter().filter(move |entry| entry["what"] == what)
     }
 
-    /// The requests of a conversation that has this marker; those for titles and the like offer no tools.
+    /// The requests of a conversation that has this marker; those for titles and the like offer no
+    /// tools.
     pub(super) fn with(&self, marker: &str) -> Vec<&Value> {
         let offers = |entry: &Value| entry["tools"].as_array().is_some_and(|tools| !tools.is_empty());
         self.entries("model").filter(|entry| entry["marker"] == marker && offers(entry)).collect()

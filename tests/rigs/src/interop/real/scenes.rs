@@ -25,7 +25,8 @@ pub(super) enum How {
     Cancel(&'static str),
     /// Everything is allowed, and it is cancelled when this file is there.
     Stop(&'static str),
-    /// Everything is allowed; when the turn is over, this file is created, and the work in the background ends.
+    /// Everything is allowed; when the turn is over, this file is created, and the work in the
+    /// background ends.
     Background(&'static str),
     /// Everything is allowed, and the agent has the tools of our MCP server.
     OurTool,

@@ -1,8 +1,10 @@
 //! A proxy between client and server whose connections a client can have cut.
 //!
-//! A client connects to the control address and sends one line. `cut` ends all connections at once. `cut at TEXT` withholds
-//! everything that the server sends from then on, and ends all connections after the server has sent TEXT: what a client asked
-//! for was done, and it cannot know. TEXT must be readable, so the offer of compression in an upgrade is made unknown. The proxy closes the control connection when the command is in force.
+//! A client connects to the control address and sends one line. `cut` ends all connections at once.
+//! `cut at TEXT` withholds everything that the server sends from then on, and ends all connections
+//! after the server has sent TEXT: what a client asked for was done, and it cannot know. TEXT must
+//! be readable, so the offer of compression in an upgrade is made unknown. The proxy closes the
+//! control connection when the command is in force.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -133,7 +135,8 @@ impl Shared {
     }
 }
 
-/// Makes the offer of compression in the head of an upgrade one that no server knows. WebSocket clients send the head at once.
+/// Makes the offer of compression in the head of an upgrade one that no server knows. WebSocket
+/// clients send the head at once.
 fn hide_compression(head: &mut [u8]) {
     const OFFER: &[u8] = b"permessage-deflate";
     const UNKNOWN: &[u8] = b"permessage-unknown";
@@ -184,7 +187,8 @@ mod tests {
         hide_compression(&mut head);
         assert_eq!(&head, b"a: permessage-unknown; b\r\n\r\npermessage-deflate");
 
-        // The next connection works until the server has sent the word, of which the client sees nothing.
+        // The next connection works until the server has sent the word, of which the client sees
+        // nothing.
         let (mut client, mut peer) = connect(&proxy, &server);
         command(&proxy, "cut at word\n");
         client.write_all(b"hello").unwrap();

@@ -254,8 +254,8 @@ impl History {
         self.initialize.is_some()
     }
 
-    /// Notes that the connection was cut. Returns error responses for the requests that were open, except for prompts that are
-    /// sent again.
+    /// Notes that the connection was cut. Returns error responses for the requests that were open,
+    /// except for prompts that are sent again.
     pub(super) fn cut(&mut self) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         // A hub asks again what is still open.
@@ -283,7 +283,8 @@ impl History {
     }
 
     /// The requests that resume the sessions, or the reason why the agent has none.
-    // SESS-20: `session/resume` only where the agent has it; `session/load` replays what the client has already.
+    // SESS-20: `session/resume` only where the agent has it; `session/load` replays what the client
+    // has already.
     pub(super) fn resumption(&self, initialized: &Value) -> Result<Vec<Resumption>, &'static str> {
         let hub = self.hub.as_ref().and_then(|hub| Hub::announced(initialized, hub.is_counting_client()));
         let is_v2 = self.version >= Some(2);
@@ -315,7 +316,8 @@ impl History {
         }
     }
 
-    /// Notes that the connection was made again. Returns the prompts to send again, and error responses for those that cannot.
+    /// Notes that the connection was made again. Returns the prompts to send again, and error
+    /// responses for those that cannot.
     pub(super) fn restored(&mut self, initialized: &Value) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let Some(before) = self.hub.take() else { return Default::default() };
         let mut hub = Hub::announced(initialized, before.is_counting_client());

@@ -1,4 +1,5 @@
-//! What a hub offers to a client that comes back: positions and prompts that may be sent again (`docs/hub.md`).
+//! What a hub offers to a client that comes back: positions and prompts that may be sent again
+//! (`docs/hub.md`).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -73,7 +74,8 @@ pub(super) struct Counted {
 }
 
 impl Hub {
-    /// Returns the hub that an `initialize` response announces; `None` for other agents and for hubs without positions.
+    /// Returns the hub that an `initialize` response announces; `None` for other agents and for
+    /// hubs without positions.
     pub(super) fn announced(initialized: &Value, is_counting_client: bool) -> Option<Hub> {
         let is_v2 = initialized["protocolVersion"].as_u64() >= Some(2);
         let capabilities = if is_v2 { "capabilities" } else { "agentCapabilities" };
@@ -183,7 +185,8 @@ impl Hub {
         let mut lines = Vec::new();
         for prompt in &self.prompts {
             lines.push(prompt.line.clone());
-            // A cancel that is lost with the connection would leave the turn running. This one reaches no other turn.
+            // A cancel that is lost with the connection would leave the turn running. This one
+            // reaches no other turn.
             if prompt.is_cancelled {
                 lines.push(cancel_line(&prompt.id));
             }
@@ -223,8 +226,8 @@ pub(super) fn resume_after(params: &mut Map<String, Value>, position: Position, 
     meta["attache"] = json!({"after": at, "strict": true});
 }
 
-/// Declares in a line of `initialize` that positions are counted. Returns the line if it does not say so already, and whether the
-/// client counts.
+/// Declares in a line of `initialize` that positions are counted. Returns the line if it does not
+/// say so already, and whether the client counts.
 pub(super) fn declare_counting(line: &[u8], params: &str) -> (Option<Vec<u8>>, bool) {
     let read: Value = serde_json::from_str(params).unwrap_or_default();
     let is_v2 = read["protocolVersion"].as_u64() >= Some(2);
@@ -248,8 +251,8 @@ fn with_params(line: &[u8], params: &str, other: &str) -> Option<Vec<u8>> {
     Some([before, other.as_bytes(), after].concat())
 }
 
-/// Adds a member to an object within an object, and leaves all other bytes as they are. `None` if the path leads through
-/// something that is not an object, or if the member is there.
+/// Adds a member to an object within an object, and leaves all other bytes as they are. `None` if
+/// the path leads through something that is not an object, or if the member is there.
 fn with_member(object: &str, path: &[&str], value: &str) -> Option<String> {
     let (name, rest) = path.split_first()?;
     let members: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(object).ok()?;

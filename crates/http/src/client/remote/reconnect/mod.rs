@@ -1,10 +1,13 @@
 //! A link that is connected again after a cut.
 //!
-//! One task passes the lines of both directions on and notes what a new connection needs (`history.rs`). After a cut it answers open
-//! requests with an error, connects with growing pauses, initializes, and resumes the sessions: by `session/resume` where the
-//! agent has it, else by `session/load` without the replay. A session that the agent does not resume has errors from then on.
+//! One task passes the lines of both directions on and notes what a new connection needs
+//! (`history.rs`). After a cut it answers open requests with an error, connects with growing
+//! pauses, initializes, and resumes the sessions: by `session/resume` where the agent has it, else
+//! by `session/load` without the replay. A session that the agent does not resume has errors from
+//! then on.
 //!
-//! A hub that announces it is told what the client has seen last, and gets open prompts again (`hub.rs`): nothing is lost then.
+//! A hub that announces it is told what the client has seen last, and gets open prompts again
+//! (`hub.rs`): nothing is lost then.
 
 mod history;
 mod hub;
@@ -34,8 +37,9 @@ const BATCH: usize = 256 << 10;
 const LINGER: Duration = Duration::from_secs(1);
 /// Time for the response to each request of a new connection.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// A connection without a message from the server that does not live this long counts as a failed attempt. It is longer than
-/// the short lives of an event stream before its connection ends, and shorter than the patience of any proxy.
+/// A connection without a message from the server that does not live this long counts as a failed
+/// attempt. It is longer than the short lives of an event stream before its connection ends, and
+/// shorter than the patience of any proxy.
 const USEFUL_LIFE: Duration = Duration::from_secs(30);
 
 /// Returns a link that survives cuts of `first` and its successors.
@@ -212,7 +216,8 @@ impl Relay {
         }
     }
 
-    /// Connects again and resumes the sessions, after a number of failed attempts. Returns the number of all attempts too.
+    /// Connects again and resumes the sessions, after a number of failed attempts. Returns the
+    /// number of all attempts too.
     async fn reconnect(
         &self,
         cut: io::Error,
@@ -292,8 +297,8 @@ impl Relay {
         Ok(())
     }
 
-    /// Sends a request of our own and waits for its response. Other lines go to the client unless `is_dropped`. The inner error is
-    /// that of the agent.
+    /// Sends a request of our own and waits for its response. Other lines go to the client unless
+    /// `is_dropped`. The inner error is that of the agent.
     async fn call(
         &self,
         from: &mut FrameReader,
@@ -320,7 +325,8 @@ impl Relay {
     }
 }
 
-/// Whether a response to `initialize` is that of a hub, whose sessions can be resumed without a gap.
+/// Whether a response to `initialize` is that of a hub, whose sessions can be resumed without a
+/// gap.
 pub(super) fn is_hub(response: &[u8]) -> bool {
     let response: Value = serde_json::from_slice(response).unwrap_or_default();
     Hub::announced(&response["result"], false).is_some()

@@ -63,7 +63,8 @@ impl Message {
         Message::read(line, true)
     }
 
-    /// Reads an incoming line. The session of a notification is not looked for: its stream is known.
+    /// Reads an incoming line. The session of a notification is not looked for: its stream is
+    /// known.
     pub(super) fn incoming(line: &[u8]) -> Message {
         Message::read(line, false)
     }

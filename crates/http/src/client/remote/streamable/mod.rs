@@ -1,8 +1,9 @@
 //! Streamable HTTP: each message is a POST, and answers arrive as server-sent events.
 //!
-//! One task reads the lines of the link ([`run`]) and hands them to two lanes (`post.rs`): requests and notifications in
-//! order, and responses, which never wait for a request. Each stream of events has a task (`stream.rs`): one for the
-//! connection, one for each session. All tasks end with the link.
+//! One task reads the lines of the link ([`run`]) and hands them to two lanes (`post.rs`): requests
+//! and notifications in order, and responses, which never wait for a request. Each stream of events
+//! has a task (`stream.rs`): one for the connection, one for each session. All tasks end with the
+//! link.
 
 mod message;
 mod post;
@@ -154,11 +155,11 @@ async fn run(connection: Arc<Connection>, mut lines: FrameReader) {
 }
 
 impl Connection {
-    /// Whether the server keeps the reader of a stream that was cut, which then takes every second message of the stream that
-    /// is opened in its place.
+    /// Whether the server keeps the reader of a stream that was cut, which then takes every second
+    /// message of the stream that is opened in its place.
     ///
-    /// The server of the Python SDK does: its ASGI adapter never receives the disconnect. It is known by its connection ids, random
-    /// UUIDs without dashes.
+    /// The server of the Python SDK does: its ASGI adapter never receives the disconnect. It is
+    /// known by its connection ids, random UUIDs without dashes.
     fn keeps_abandoned_readers(&self) -> bool {
         self.identity().is_some_and(|identity| {
             let id = identity.connection.as_bytes();
@@ -266,7 +267,8 @@ impl Connection {
             (Method::CloseSession, false) => {
                 let mut state = self.state.lock();
                 state.closed.extend(sent.session);
-                // A stream costs little, and some servers lose a message when its reader leaves. So only the oldest go.
+                // A stream costs little, and some servers lose a message when its reader leaves. So
+                // only the oldest go.
                 if state.closed.len() > MAX_CLOSED
                     && let Some(session) = state.closed.pop_front().and_then(|id| state.sessions.remove(&id))
                 {
@@ -306,7 +308,8 @@ impl Connection {
         *self.listening.borrow() == Listening::Yes
     }
 
-    /// Waits while the stream of the connection is broken: the server may not know yet that its reader is gone.
+    /// Waits while the stream of the connection is broken: the server may not know yet that its
+    /// reader is gone.
     async fn wait_listening(&self) {
         let mut listening = self.listening.subscribe();
         let unbroken = listening.wait_for(|listening| *listening != Listening::Broken);

@@ -161,7 +161,8 @@ async fn post_initialize(
     make_one_line(&mut body);
     let version = match Message::incoming(&body) {
         Message::Response { is_error: false, .. } => protocol_version(&body),
-        // HTTP-29: some servers keep a connection after an error; the client may try again with another version.
+        // HTTP-29: some servers keep a connection after an error; the client may try again with
+        // another version.
         Message::Response { .. } => return Ok(body),
         _ => {
             return Err(RemoteError::Protocol(
@@ -222,7 +223,8 @@ async fn post(connection: &Arc<Connection>, channel: &mut Channel, job: Job) {
         message = message.header("acp-session-id", session);
     }
     let mut outcome = send(connection, channel, &message, is_repeatable, Some(TIMEOUT)).await;
-    // Some servers know a session only after a response that names it, and refuse its header before.
+    // Some servers know a session only after a response that names it, and refuse its header
+    // before.
     if let (Some(unnamed), Ok(response)) = (unnamed, &mut outcome)
         && response.status == 404
     {
@@ -281,8 +283,8 @@ async fn accept(connection: &Arc<Connection>, mut response: Response) {
     }
 }
 
-/// Sends a message, and again if it did not arrive: it was not sent, the server refused it for now, or it may arrive
-/// twice.
+/// Sends a message, and again if it did not arrive: it was not sent, the server refused it for now,
+/// or it may arrive twice.
 async fn send(
     connection: &Connection,
     channel: &mut Channel,

@@ -10,14 +10,17 @@ use tokio::time::Instant;
 use super::Connection;
 use super::stream;
 
-/// The stream of a session counts as silent after this many ticks without a byte. A process that gets no processor sees
-/// late ticks, but reads its sockets between them, so bytes that are there already are never taken for silence.
+/// The stream of a session counts as silent after this many ticks without a byte. A process that
+/// gets no processor sees late ticks, but reads its sockets between them, so bytes that are there
+/// already are never taken for silence.
 const SILENT_TICKS: u32 = 5;
 const TICK: Duration = Duration::from_millis(10);
-/// The stream of a session that is opened again counts as forgotten after this time without an event.
+/// The stream of a session that is opened again counts as forgotten after this time without an
+/// event.
 const REOPEN_SILENCE: Duration = Duration::from_millis(300);
-/// The longest time that a response waits for silence, in ticks. A session with a running turn may never be silent. One second
-/// would be over within a long history that a busy server or network interrupts, and its rest would come after the response.
+/// The longest time that a response waits for silence, in ticks. A session with a running turn may
+/// never be silent. One second would be over within a long history that a busy server or network
+/// interrupts, and its rest would come after the response.
 const MAX_TICKS: u32 = 500;
 /// The longest time that a message of a session waits for its stream.
 pub(super) const MAX_OPENING: Duration = Duration::from_secs(5);
@@ -70,8 +73,8 @@ impl Session {
         self.progress.send_modify(|progress| progress.is_broken = false);
     }
 
-    /// Waits until the stream is open, or an attempt after the first `begun` ones was refused. A stream that broke is waited for:
-    /// the server may not know yet that its reader is gone.
+    /// Waits until the stream is open, or an attempt after the first `begun` ones was refused. A
+    /// stream that broke is waited for: the server may not know yet that its reader is gone.
     async fn wait_attempt(&self, begun: u64) {
         let mut progress = self.progress.subscribe();
         let is_settled =
@@ -80,8 +83,9 @@ impl Session {
         let _ = tokio::time::timeout(MAX_OPENING, attempt).await;
     }
 
-    /// Waits for the history of a session that was opened just now. The server may know the session only now, so
-    /// a refused stream is tried once more, after the attempts that had `begun` by then.
+    /// Waits for the history of a session that was opened just now. The server may know the session
+    /// only now, so a refused stream is tried once more, after the attempts that had `begun` by
+    /// then.
     pub(super) async fn wait_history(&self, begun: u64) {
         self.wait_attempt(begun).await;
         if self.progress.borrow().is_open {
@@ -139,8 +143,8 @@ pub(super) fn start(connection: &Arc<Connection>, id: &str) -> Arc<Session> {
     session
 }
 
-/// Handles a session that was closed and is opened again. Some servers forget its stream when it is closed, others
-/// continue with it, and only their silence shows the difference.
+/// Handles a session that was closed and is opened again. Some servers forget its stream when it is
+/// closed, others continue with it, and only their silence shows the difference.
 pub(super) fn reopen(connection: &Arc<Connection>, id: &str) {
     let mut state = connection.state.lock();
     let Some(at) = state.closed.iter().position(|closed| closed == id) else { return };
@@ -157,7 +161,8 @@ pub(super) fn reopen(connection: &Arc<Connection>, id: &str) {
     });
 }
 
-/// Starts the stream of a session and waits for the first attempt, or for the next one if it broke, so that the server can use it for the answers.
+/// Starts the stream of a session and waits for the first attempt, or for the next one if it broke,
+/// so that the server can use it for the answers.
 pub(super) async fn open(connection: &Arc<Connection>, id: &str) {
     start(connection, id).wait_attempt(0).await;
 }

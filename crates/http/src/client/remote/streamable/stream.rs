@@ -24,7 +24,8 @@ const MAX_CONFLICTS: u32 = 10;
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Silence of a server that sends comments to keep the stream alive.
 const MAX_SILENCE: Duration = Duration::from_secs(60);
-/// A stream that lived this long was useful even without a byte: a proxy ends silent ones after a minute or so.
+/// A stream that lived this long was useful even without a byte: a proxy ends silent ones after a
+/// minute or so.
 const USEFUL_LIFE: Duration = Duration::from_secs(5);
 /// The longest event.
 const MAX_EVENT: usize = 64 << 20;
@@ -110,8 +111,8 @@ pub(super) async fn run_session(connection: Arc<Connection>, session: Arc<Sessio
     }
 }
 
-/// Opens a second stream of a session, whose first one the server may have forgotten. The first one stays, because
-/// some servers lose a message when a reader leaves.
+/// Opens a second stream of a session, whose first one the server may have forgotten. The first one
+/// stays, because some servers lose a message when a reader leaves.
 pub(super) async fn run_second(connection: Arc<Connection>, session: Arc<Session>) {
     let mut stream = EventStream::new(connection, Some(session));
     // HTTP-21: a server that has not forgotten the first one refuses this.
@@ -148,7 +149,8 @@ impl EventStream {
                 Ok(response) => {
                     match response.status {
                         401 => return self.connection.fail(RemoteError::Login(401)),
-                        // HTTP-20, HTTP-43: some servers know a session only after a response that names it.
+                        // HTTP-20, HTTP-43: some servers know a session only after a response that
+                        // names it.
                         403 | 404 | 409 => {
                             session.set_refused();
                             refusals += 1;
@@ -194,11 +196,13 @@ impl EventStream {
         Ok(response)
     }
 
-    /// Returns the reason why the connection counts as cut: a stream broke on which an answer may have been under way. The
-    /// server does not know what arrived, so without a position that answer would be waited for in vain.
+    /// Returns the reason why the connection counts as cut: a stream broke on which an answer may
+    /// have been under way. The server does not know what arrived, so without a position that
+    /// answer would be waited for in vain.
     fn lost_answers(&self, ended: &Ended) -> Option<RemoteError> {
         let cut = ended.cut.as_ref()?;
-        // A hub sends again what a new connection lacks; a new stream of this one would begin with a gap.
+        // A hub sends again what a new connection lacks; a new stream of this one would begin with
+        // a gap.
         let has_gap = || self.session.is_some() && self.connection.resumes.load(Ordering::Relaxed);
         let awaits_answer = || self.connection.awaits_answer(self.session.as_deref());
         if self.last_id.is_none() && (has_gap() || awaits_answer()) {
@@ -207,8 +211,9 @@ impl EventStream {
         self.left_reader(cut)
     }
 
-    /// Returns the reason why the connection counts as cut: the server keeps the reader of a stream that broke, and would lose
-    /// messages of the next stream too. Its sessions continue over WebSocket only, so that is tried again.
+    /// Returns the reason why the connection counts as cut: the server keeps the reader of a stream
+    /// that broke, and would lose messages of the next stream too. Its sessions continue over
+    /// WebSocket only, so that is tried again.
     fn left_reader(&self, cut: &HttpError) -> Option<RemoteError> {
         let connection = &self.connection;
         if cut.is_unsent() || !connection.keeps_abandoned_readers() {

@@ -1,5 +1,5 @@
-//! The agent that `cargo xtask interop` puts before the official clients. What each prompt does is written in
-//! `tests/interop/README.md`; the agents there, on the official SDKs, do the same.
+//! The agent that `cargo xtask interop` puts before the official clients. What each prompt does is
+//! written in `tests/interop/README.md`; the agents there, on the official SDKs, do the same.
 
 #![allow(clippy::print_stdout, reason = "a server that prints its port")]
 
@@ -224,7 +224,8 @@ impl AgentSession for Conversation {
                 turn.say(trace.unwrap_or_default()).await?;
             }
             "meet" => {
-                // The first to come waits for the second: only turns that run side by side get through.
+                // The first to come waits for the second: only turns that run side by side get
+                // through.
                 turn.until_cancelled(self.shared.meeting.wait()).await?;
                 for i in 0..10 {
                     turn.say(format!("{}/{i};", self.id)).await?;
@@ -428,8 +429,8 @@ async fn replay(session: &SessionHandle, history: Vec<(String, String)>) -> Resu
     Ok(())
 }
 
-/// Serves stdin and stdout, with `--v1` clients of version 1 only, or with `--http` WebSocket and Streamable HTTP on a port, which
-/// it prints.
+/// Serves stdin and stdout, with `--v1` clients of version 1 only, or with `--http` WebSocket and
+/// Streamable HTTP on a port, which it prints.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let shared =

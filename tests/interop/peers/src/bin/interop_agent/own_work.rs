@@ -1,4 +1,5 @@
-//! Prompts of clients that provide neither files nor terminals, as those of version 2: the agent does the work itself.
+//! Prompts of clients that provide neither files nor terminals, as those of version 2: the agent
+//! does the work itself.
 
 use attache::agent::{BackgroundTool, TerminalExit, Turn};
 use attache::wire::v1::ToolKind;

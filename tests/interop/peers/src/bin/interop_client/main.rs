@@ -1,7 +1,8 @@
-//! The client that `cargo xtask interop` puts before the official agents: `interop_client [--skip a,b] -- AGENT ARGS…|URL`.
+//! The client that `cargo xtask interop` puts before the official agents: `interop_client [--skip
+//! a,b] -- AGENT ARGS…|URL`.
 //!
-//! It runs the scenarios of `tests/interop/scenarios.json` and prints what it saw, one JSON line per observation. The
-//! clients in `tests/interop`, on the official SDKs, do the same.
+//! It runs the scenarios of `tests/interop/scenarios.json` and prints what it saw, one JSON line
+//! per observation. The clients in `tests/interop`, on the official SDKs, do the same.
 
 #![allow(clippy::print_stdout, reason = "a program that prints what it saw")]
 
@@ -36,7 +37,8 @@ async fn reverse(request: Reverse) -> Result<Value> {
     Ok(json!({"text": text.chars().rev().collect::<String>()}))
 }
 
-/// Starts a program, or connects to a URL. `http` and `https` mean Streamable HTTP here, as for the other clients.
+/// Starts a program, or connects to a URL. `http` and `https` mean Streamable HTTP here, as for the
+/// other clients.
 async fn open(program: &str, rest: &[String]) -> Result<Link> {
     if !program.contains("://") {
         return Ok(Link::command(Command::new(program).args(rest))?);

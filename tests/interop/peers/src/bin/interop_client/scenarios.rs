@@ -106,7 +106,8 @@ fn setup(session: &Session) -> Value {
     json!({"mode": current, "modes": ids, "config": brief::options(&session.config_options())})
 }
 
-/// What was replayed. An agent may announce its commands again; whether that has come yet is chance.
+/// What was replayed. An agent may announce its commands again; whether that has come yet is
+/// chance.
 fn replayed(events: Vec<String>) -> Vec<String> {
     events.into_iter().filter(|event| !event.starts_with("commands:")).collect()
 }
@@ -513,7 +514,8 @@ impl Scenarios {
         let events = turn_with(&mut session, "elicit-url", Answer::Agree).await?.events;
         let is_complete = |event: &String| event.starts_with("elicitation_complete:");
         let (mut complete, url): (Vec<String>, Vec<String>) = events.into_iter().partition(is_complete);
-        // It belongs to the connection, whose stream over HTTP has no order with that of the session.
+        // It belongs to the connection, whose stream over HTTP has no order with that of the
+        // session.
         while complete.is_empty() {
             complete.extend(brief::event(&session.next_update().await?)?.filter(is_complete));
         }
@@ -531,8 +533,8 @@ impl Scenarios {
             answer = call => return answer.map(drop),
             tick = session.next_update() => drop(tick?),
         }
-        // This side is not notified when the prompt has ended: until then a second one may be refused, and what was under way
-        // may still come.
+        // This side is not notified when the prompt has ended: until then a second one may be
+        // refused, and what was under way may still come.
         let mut next = turn(&mut session, "say again").await;
         while matches!(next, Err(Error::Refused(_))) {
             self.agent.request(&Notes(json!({}).into())).await?;

@@ -1,9 +1,10 @@
 //! Where neovim and CodeCompanion come from.
 //!
-//! A neovim on the path is used if it is new enough. Else it is Debian's, of a suite that is newer than most machines: its
-//! packages, and everything they need down to the C library, are unpacked into the cache, and it is started with that
-//! library's own loader. Nothing of the system is changed. Plenary, which CodeCompanion stands on, comes with it.
-//! CodeCompanion is in no registry: a checkout is named, or made here.
+//! A neovim on the path is used if it is new enough. Else it is Debian's, of a suite that is newer
+//! than most machines: its packages, and everything they need down to the C library, are unpacked
+//! into the cache, and it is started with that library's own loader. Nothing of the system is
+//! changed. Plenary, which CodeCompanion stands on, comes with it. CodeCompanion is in no registry:
+//! a checkout is named, or made here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,8 @@ fn mirror() -> Result<String, String> {
     found.map(str::to_owned).ok_or("this machine's packages do not come from Debian".to_owned())
 }
 
-/// An apt that knows one suite and no installed package, so that it fetches everything, and that keeps it all in `dir`.
+/// An apt that knows one suite and no installed package, so that it fetches everything, and that
+/// keeps it all in `dir`.
 fn settings(dir: &Path, mirror: &str) -> Result<PathBuf, String> {
     let at = |name: &str| dir.join(name).display().to_string();
     let make = || {
@@ -152,7 +154,8 @@ fn codecompanion(cache: &Path) -> Result<PathBuf, String> {
     Ok(dir)
 }
 
-/// N of the neovim 0.N that this starts, `None` if it does not; far beyond what is needed for later ones.
+/// N of the neovim 0.N that this starts, `None` if it does not; far beyond what is needed for later
+/// ones.
 fn minor_version(command: &[String], env: &[(String, String)]) -> Option<u32> {
     let [program, args @ ..] = command else { return None };
     let mut nvim = Command::new(program);

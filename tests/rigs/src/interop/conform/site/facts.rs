@@ -1,4 +1,5 @@
-//! What the site says of rules: their texts, sources, scenarios and mutants, read from the files of the repository.
+//! What the site says of rules: their texts, sources, scenarios and mutants, read from the files of
+//! the repository.
 
 use std::collections::BTreeMap;
 

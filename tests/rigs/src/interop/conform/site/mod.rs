@@ -1,7 +1,7 @@
 //! `cargo xtask conformance --site DIR`: a static site of the results that are kept.
 //!
-//! A matrix of peers and rules, one page per rule and one per peer. The pages have no scripts and load nothing, and everything foreign
-//! in them is escaped.
+//! A matrix of peers and rules, one page per rule and one per peer. The pages have no scripts and
+//! load nothing, and everything foreign in them is escaped.
 
 mod facts;
 mod picture;

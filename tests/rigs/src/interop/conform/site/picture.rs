@@ -1,4 +1,5 @@
-//! The pictures of the site, as SVG inside the pages: a bar, a cell of the matrix, and all rules of a peer.
+//! The pictures of the site, as SVG inside the pages: a bar, a cell of the matrix, and all rules of
+//! a peer.
 
 use std::fmt::Write as _;
 
