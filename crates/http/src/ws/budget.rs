@@ -19,6 +19,7 @@ pub(super) struct ReceivedBytes {
 }
 
 impl ReceivedBytes {
+    #[cfg(feature = "server")]
     pub(super) fn new(budget: Box<dyn Budget>) -> Self {
         ReceivedBytes { budget: Some(budget), counted: 0 }
     }

@@ -14,9 +14,11 @@ mod mask;
 mod socket;
 mod wakers;
 
+#[cfg(feature = "server")]
 pub(crate) use budget::Budget;
 pub use closer::Closer;
 pub use frame::Close;
 pub use handshake::{accept_key, random_key};
+#[cfg(feature = "server")]
 pub(crate) use socket::link_with_budget;
 pub use socket::{Role, Settings, link, link_with_closer};

@@ -2,7 +2,9 @@
 
 mod write;
 
-use super::budget::{Budget, ReceivedBytes};
+#[cfg(feature = "server")]
+use super::budget::Budget;
+use super::budget::ReceivedBytes;
 use super::closer::Closer;
 use super::frame::{self, Close, Header, MAX_CONTROL, MAX_HEADER, Opcode, Violation};
 use super::lines::LineFeeds;
@@ -98,6 +100,7 @@ where
 
 /// Returns the link of an accepted socket whose received bytes are counted, and a handle that
 /// closes it.
+#[cfg(feature = "server")]
 pub(crate) fn link_with_budget<S>(
     socket: S,
     settings: Settings,
