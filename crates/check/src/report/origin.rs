@@ -58,7 +58,9 @@ fn options(repeat: &Repeat) -> String {
     // `attache check agent` is the command; flags before it belong to the options.
     let is_name = |word: &&String| ["attache", "check", "agent", "server", "client"].contains(&word.as_str());
     let before = repeat.before.iter().filter(|word| !is_name(word));
-    let after = repeat.after.iter().take_while(|word| *word != "--");
+    // The name of a known agent may come first.
+    let after = repeat.after.iter().skip_while(|word| !word.starts_with('-'));
+    let after = after.take_while(|word| *word != "--");
     let words: Vec<String> = before.chain(after).map(|word| quoted(word)).collect();
     words.join(" ")
 }

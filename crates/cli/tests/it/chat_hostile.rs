@@ -5,11 +5,11 @@ use serde_json::json;
 
 use crate::chat_rig::{Chat, ENTER, ESC, Start};
 use crate::clean_cases::{COLUMNS, WORD, evil, parts, problem};
-use crate::clean_tty::run;
+use crate::clean_tty::{WITH_KEYS, run};
 use crate::world::World;
 
 /// What the program itself writes; anything else came from the agent.
-fn is_ours(sequence: &str) -> bool {
+pub(crate) fn is_ours(sequence: &str) -> bool {
     let fixed = [
         "[?2004h", "[?2004l", "[>1u", "[<1u", "[?2026h", "[?2026l", "[?25h", "[?25l", "[H", "[2J", "[J",
         "[K", "[A", "[m",
@@ -186,7 +186,7 @@ fn a_hub_never_controls_the_terminal_that_shows_its_sessions() {
     let script = format!("on initialize\n  reply {hello}\non _attache/status\n  reply {status}\n");
     // The table is drawn once; the second question ends it.
     let world = World::new().agent(&format!("{script}on _attache/status 2\n  exit 0\n"));
-    let bytes = run(&world, &["hub", "top", "scripted"], &[]);
+    let bytes = run(&world, WITH_KEYS, &["hub", "top", "scripted"], &[]);
     let written = String::from_utf8_lossy(&bytes);
     assert!(written.contains("session") && written.contains(WORD), "{written}");
     assert_eq!(problem(&bytes, is_ours), None, "{written}");

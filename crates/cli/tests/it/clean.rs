@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::clean_cases::{WORD, cases, evil, forged_rows, parts, problem};
 use super::clean_scripts::{failures, identity, text, turn};
-use super::clean_tty::{Answers, run};
+use super::clean_tty::{Answers, WITH_KEYS, WITH_LINES, run};
 use super::registry_server::{Server, agent, binary, gzip, sha256, tar};
 use super::world::{World, process_with, test_agent};
 
@@ -35,12 +35,13 @@ struct Surface {
 /// The surfaces of one world.
 struct Tour<'a> {
     world: &'a World,
+    term: &'static str,
     surfaces: Vec<Surface>,
 }
 
 impl<'a> Tour<'a> {
-    fn new(world: &'a World) -> Tour<'a> {
-        Tour { world, surfaces: Vec::new() }
+    fn new(world: &'a World, term: &'static str) -> Tour<'a> {
+        Tour { world, term, surfaces: Vec::new() }
     }
 
     /// Runs a command. The hostile text must be there, and harmless.
@@ -54,12 +55,10 @@ impl<'a> Tour<'a> {
     /// Runs a command that may have nothing foreign to show.
     #[track_caller]
     fn visit(&mut self, command: &'static str, args: &[&str], answers: Answers<'_>) -> &[u8] {
-        let bytes = run(self.world, args, answers);
+        let bytes = run(self.world, self.term, args, answers);
         let shown = || String::from_utf8_lossy(&bytes).into_owned();
-        let is_ours = |sequence: &str| {
-            let colour = sequence.strip_prefix('[').and_then(|rest| rest.strip_suffix('m'));
-            sequence == "[K" || colour.is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()))
-        };
+        let is_ours: fn(&str) -> bool =
+            if self.term == WITH_KEYS { crate::chat_hostile::is_ours } else { is_colour };
         if let Some(problem) = problem(&bytes, is_ours) {
             panic!("`{command}` {args:?}: {problem}\n{}", shown());
         }
@@ -78,6 +77,12 @@ impl<'a> Tour<'a> {
     }
 }
 
+/// Whether a sequence is one that a terminal without a movable cursor gets.
+fn is_colour(sequence: &str) -> bool {
+    let colour = sequence.strip_prefix('[').and_then(|rest| rest.strip_suffix('m'));
+    sequence == "[K" || colour.is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 const ALLOW: &[(&str, &str)] = &[
     ("Trust it? ", "n\r"),
     ("your answer: ", "y\r"),
@@ -90,9 +95,9 @@ const ALLOW: &[(&str, &str)] = &[
 ];
 
 /// Turns: in every format, in a session and without one, and how they fail.
-fn turns() -> Vec<Surface> {
+fn turns(term: &'static str) -> Vec<Surface> {
     let world = World::new().agent(&format!("{}{}", identity(), turn()));
-    let mut tour = Tour::new(&world);
+    let mut tour = Tour::new(&world, term);
     tour.shows("exec", &["exec", "go"], ALLOW);
     tour.shows("exec", &["-v", "exec", "go"], ALLOW);
     tour.shows("exec", &["--format", "quiet", "exec", "go"], ALLOW);
@@ -123,7 +128,7 @@ fn turns() -> Vec<Surface> {
     }
     let mut surfaces = tour.surfaces;
     let world = World::new().agent(&failures());
-    let mut tour = Tour::new(&world);
+    let mut tour = Tour::new(&world, term);
     tour.shows("exec", &["exec", "go"], ALLOW);
     tour.shows("exec", &["--format", "quiet", "exec", "go"], ALLOW);
     tour.shows("exec", &["--format", "json", "exec", "go"], ALLOW);
@@ -137,7 +142,7 @@ fn turns() -> Vec<Surface> {
         parts().concat().replace('\n', " "),
         parts().concat().replace('\n', " ")
     ));
-    let mut tour = Tour::new(&world);
+    let mut tour = Tour::new(&world, term);
     tour.shows("exec", &["exec", "go"], ALLOW);
     tour.shows("sessions list", &["scripted", "sessions", "list"], ALLOW);
     tour.shows("doctor", &["doctor"], ALLOW);
@@ -146,7 +151,7 @@ fn turns() -> Vec<Surface> {
 }
 
 /// What is remembered of answers.
-fn permissions() -> Vec<Surface> {
+fn permissions(term: &'static str) -> Vec<Surface> {
     let options = json!([
         { "optionId": "y", "name": "Yes", "kind": "allow_once" },
         { "optionId": "n", "name": "No", "kind": "reject_once" },
@@ -159,7 +164,7 @@ fn permissions() -> Vec<Surface> {
     });
     let script: String = asks.collect();
     let world = World::new().agent(&format!("on session/prompt\n{script}  done end_turn\n"));
-    let mut tour = Tour::new(&world);
+    let mut tour = Tour::new(&world, term);
     tour.shows("exec", &["exec", "go"], &[("your answer: ", "a\r"), ("Enter shows more", "\r")]);
     tour.visit("permissions list", &["permissions", "list"], &[]);
     tour.visit("permissions list", &["--format", "json", "permissions", "list", "--all"], &[]);
@@ -169,9 +174,9 @@ fn permissions() -> Vec<Surface> {
 }
 
 /// Records of sessions, and what the agent says about its own.
-fn sessions() -> Vec<Surface> {
+fn sessions(term: &'static str) -> Vec<Surface> {
     let world = World::new().agent(&identity());
-    let mut tour = Tour::new(&world);
+    let mut tour = Tour::new(&world, term);
     for format in ["text", "quiet", "json"] {
         tour.shows("sessions list", &["--format", format, "scripted", "sessions", "list"], ALLOW);
     }
@@ -203,7 +208,7 @@ fn sessions() -> Vec<Surface> {
 }
 
 /// Settings, agents, logins, and what other programs know.
-fn settings() -> Vec<Surface> {
+fn settings(term: &'static str) -> Vec<Surface> {
     let (evil, name) = (evil(), parts().concat().replace('\0', ""));
     let world = World::new().agent(&identity());
     let home = world.path("user");
@@ -216,7 +221,7 @@ fn settings() -> Vec<Surface> {
     let quoted = json!(evil.replace('\u{7f}', "")).to_string();
     world.settings(&format!("[agents.{quoted}]\ncommand = {quoted}\n"));
     world.write(".attache.toml", &format!("model = {quoted}\ndefault_agent = {quoted}\n{quoted} = 1\n[agents.{quoted}]\ncommand = {quoted}\n"));
-    let mut tour = Tour::new(&world);
+    let mut tour = Tour::new(&world, term);
     for format in ["text", "quiet", "json"] {
         tour.shows("agents", &["--format", format, "agents", "--all"], ALLOW);
         tour.visit("doctor", &["--format", format, "scripted", "doctor"], ALLOW);
@@ -247,7 +252,7 @@ fn settings() -> Vec<Surface> {
     let status =
         json!({ "state": "authenticated", "accounts": [{ "label": evil, "email": evil, "active": true }] });
     let world = World::new().agent(&format!("{login}on auth/status\n  reply {status}\non logout\n  raw {{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{}}}\n", json!({ "code": -32603, "message": evil })));
-    let mut tour = Tour::new(&world);
+    let mut tour = Tour::new(&world, term);
     let keys: Answers<'_> =
         &[("Which one?", "1\r"), ("\": ", "\r"), ("Send these answers?", "n\r"), ("(optional): ", "\r")];
     tour.shows("auth login", &["auth", "login", "scripted"], keys);
@@ -260,7 +265,7 @@ fn settings() -> Vec<Surface> {
 }
 
 /// A registry, and what is installed from it.
-fn registries() -> Vec<Surface> {
+fn registries(term: &'static str) -> Vec<Surface> {
     let server = Server::new();
     let world = World::new().env("ATTACHE_REGISTRY", &server.url("/registry.json"));
     let evil = evil();
@@ -292,7 +297,7 @@ fn registries() -> Vec<Surface> {
         server.agents(&agents);
     };
     offer("1.0.0");
-    let mut tour = Tour::new(&world);
+    let mut tour = Tour::new(&world, term);
     tour.shows("registry list", &["registry", "list"], &[]);
     tour.shows("registry list", &["-v", "registry", "list", "--refresh"], &[]);
     tour.shows("registry list", &["--format", "json", "registry", "list"], &[]);
@@ -368,7 +373,7 @@ fn ask(address: &str) {
 }
 
 /// Recordings, and programs that are judged.
-fn recordings() -> Vec<Surface> {
+fn recordings(term: &'static str) -> Vec<Surface> {
     let evil = evil();
     let line = |from: &str, text: String| format!("{}\n", json!({ "t": 0, "from": from, "text": text }));
     let message = |value: Value| value.to_string();
@@ -436,7 +441,7 @@ fn recordings() -> Vec<Surface> {
         parts().concat().replace('\n', " ")
     ));
     world.write("trace.jsonl", &trace);
-    let mut tour = Tour::new(&world);
+    let mut tour = Tour::new(&world, term);
     for more in [&[][..], &["--lines"], &["--summary"], &["--timing"], &["--follow"]] {
         if more != ["--follow"] {
             tour.shows("trace", &[&["trace", "trace.jsonl"], more].concat(), &[]);
@@ -516,13 +521,15 @@ fn commands() -> BTreeSet<String> {
 #[expect(clippy::print_stdout, reason = "prints the counts")]
 fn nothing_hostile_reaches_a_terminal_from_any_command() {
     let groups = [turns, permissions, sessions, settings, registries, recordings];
-    let surfaces: Vec<Surface> = std::thread::scope(|scope| {
-        let running: Vec<_> = groups.map(|group| scope.spawn(group)).into_iter().collect();
-        running
-            .into_iter()
-            .flat_map(|group| group.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
+    let mut surfaces: Vec<Surface> = Vec::new();
+    for term in [WITH_KEYS, WITH_LINES] {
+        std::thread::scope(|scope| {
+            let running = groups.map(|group| scope.spawn(move || group(term)));
+            for group in running {
+                surfaces.extend(group.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+        });
+    }
     let known = commands();
     let tested: BTreeSet<String> = surfaces.iter().map(|surface| surface.command.to_owned()).collect();
     for command in &known {

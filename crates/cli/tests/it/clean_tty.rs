@@ -21,20 +21,25 @@ const MOST_ANSWERS: usize = 500;
 /// Written after everything that the program wrote.
 const END: &str = "<the end of the program>";
 
+/// A terminal on which questions are answered with keys.
+pub(crate) const WITH_KEYS: &str = "xterm-256color";
+
+/// A terminal that cannot move its cursor, where each answer is a line.
+pub(crate) const WITH_LINES: &str = "dumb";
+
 /// What is typed when the last line on the terminal contains this.
 pub(crate) type Answers<'a> = &'a [(&'a str, &'a str)];
 
 /// Runs the program on a terminal to its end and gives what the terminal got.
 #[track_caller]
-pub(crate) fn run(world: &World, args: &[&str], answers: Answers<'_>) -> Vec<u8> {
+pub(crate) fn run(world: &World, term: &str, args: &[&str], answers: Answers<'_>) -> Vec<u8> {
     let (pty, pts) = open().unwrap();
     pty.resize(Size::new(40, COLUMNS)).unwrap();
     let plain = world.command(args);
     let mut command = Command::new(plain.get_program())
         .args(plain.get_args())
         .current_dir(plain.get_current_dir().unwrap())
-        // Questions take lines here; asked.rs answers them with keys.
-        .env("TERM", "dumb")
+        .env("TERM", term)
         .env("LC_ALL", "C.UTF-8")
         .env("BROWSER", "true");
     for (name, value) in plain.get_envs() {

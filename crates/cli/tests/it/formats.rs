@@ -1,5 +1,6 @@
 //! text, json and quiet.
 
+use crate::clean_tty::{WITH_KEYS, run};
 use crate::world::World;
 
 const BUSY: &str = r#"on session/prompt
@@ -189,7 +190,7 @@ fn an_answer_is_drawn_on_a_terminal_and_unchanged_elsewhere() {
     assert!(plain.starts_with(answer), "{plain}");
     assert!(plain.contains("    ```console\n    from the tool\n"), "{plain}");
 
-    let drawn = String::from_utf8(crate::clean_tty::run(&world, &["exec", "go"], &[])).unwrap();
+    let drawn = String::from_utf8(run(&world, WITH_KEYS, &["exec", "go"], &[])).unwrap();
     let drawn = drawn.replace('\r', "");
     let at = drawn.find("Title").unwrap_or_else(|| panic!("{drawn}"));
     let styles: &[&str] = &["\x1b[m", "\x1b[0m", "\x1b[1m"];

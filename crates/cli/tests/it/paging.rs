@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::clean_tty::run;
+use crate::clean_tty::{WITH_KEYS, WITH_LINES, run};
 use crate::world::World;
 
 fn world() -> World {
@@ -17,31 +17,35 @@ fn world() -> World {
     ))
 }
 
-fn shown(keys: &str) -> String {
+fn shown(term: &str, keys: &str) -> String {
     let answers = [("Enter shows more", keys), ("your answer: ", "y\r")];
-    String::from_utf8(run(&world().env("NO_COLOR", "1"), &["exec", "go"], &answers)).unwrap()
+    String::from_utf8(run(&world().env("NO_COLOR", "1"), term, &["exec", "go"], &answers)).unwrap()
 }
 
 #[test]
 fn page_by_page_to_the_end() {
-    let text = shown("\r");
-    // The terminal has forty rows.
-    assert!(text.contains("? 38 of 82 lines, Enter shows more (a: all, q: stop reading) "), "{text}");
-    assert!(text.contains("? 76 of 82 lines"), "{text}");
-    for word in ["old", "new"] {
-        for number in 1..=40 {
-            assert!(text.contains(&format!("{word} {number}\r\n")), "{word} {number} in {text}");
+    for term in [WITH_KEYS, WITH_LINES] {
+        let text = shown(term, "\r");
+        // The terminal has forty rows.
+        assert!(text.contains("? 38 of 82 lines, Enter shows more (a: all, q: stop reading) "), "{text}");
+        assert!(text.contains("? 76 of 82 lines"), "{text}");
+        for word in ["old", "new"] {
+            for number in 1..=40 {
+                assert!(text.contains(&format!("{word} {number}\r\n")), "{word} {number} in {text}");
+            }
         }
+        assert!(text.contains(r#""optionId":"y""#), "{text}");
     }
-    assert!(text.contains(r#""optionId":"y""#), "{text}");
 }
 
 #[test]
 fn all_at_once_or_no_further() {
-    let text = shown("a\r");
-    assert_eq!(text.matches("Enter shows more").count(), 1, "{text}");
-    assert!(text.contains("+ new 40\r\n") && !text.contains("were not read"), "{text}");
-    let text = shown("q\r");
-    assert_eq!(text.matches("Enter shows more").count(), 1, "{text}");
-    assert!(!text.contains("+ new 40") && text.contains("[permission] 44 lines were not read"), "{text}");
+    for term in [WITH_KEYS, WITH_LINES] {
+        let text = shown(term, "a\r");
+        assert_eq!(text.matches("Enter shows more").count(), 1, "{text}");
+        assert!(text.contains("+ new 40\r\n") && !text.contains("were not read"), "{text}");
+        let text = shown(term, "q\r");
+        assert_eq!(text.matches("Enter shows more").count(), 1, "{text}");
+        assert!(!text.contains("+ new 40") && text.contains("[permission] 44 lines were not read"), "{text}");
+    }
 }

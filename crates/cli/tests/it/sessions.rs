@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::clean_tty::run;
+use crate::clean_tty::{WITH_KEYS, run};
 use crate::world::World;
 
 const PLAIN: &str = "on session/prompt\n  say you said $prompt\n  done end_turn\n";
@@ -254,11 +254,11 @@ fn every_list_and_every_command_take_the_same_ids() {
     let unknown = world.run(&["sessions", "show", "nothing"]).code(1);
     assert!(unknown.stderr.contains("no session `nothing`"), "{}", unknown.stderr);
     // For a person: all agents in one list, short ids, ages, and nothing that was never used.
-    let text = String::from_utf8(run(&world, &["sessions", "list"], &[])).unwrap();
+    let text = String::from_utf8(run(&world, WITH_KEYS, &["sessions", "list"], &[])).unwrap();
     for part in ["scripted", "other", "api", "just now", "resume one: attache -r ID"] {
         assert!(text.contains(part), "{part} in {text}");
     }
     assert!(!text.contains("idle") && !text.contains("T20"), "{text}");
-    let text = String::from_utf8(run(&world, &["sessions", "show", &ids[0]], &[])).unwrap();
+    let text = String::from_utf8(run(&world, WITH_KEYS, &["sessions", "show", &ids[0]], &[])).unwrap();
     assert!(text.contains("created: just now"), "{text}");
 }

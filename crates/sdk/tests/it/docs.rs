@@ -18,7 +18,10 @@ fn documented(directory: &Path, items: &mut HashMap<String, String>) {
             let (code, is_method) = (line.trim_start(), line.starts_with(' '));
             let words: Vec<&str> = code.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
             match words.as_slice() {
-                _ if code.starts_with("///") => docs += code,
+                _ if code.starts_with("///") => {
+                    docs += code.trim_start_matches('/').trim();
+                    docs.push(' ');
+                }
                 _ if code.starts_with("//") || code.starts_with("#[") => {}
                 ["pub", "fn", name, ..] | ["pub", "async", "fn", name, ..] if is_method => {
                     items.entry(format!("::{name}")).or_default().push_str(&std::mem::take(&mut docs));

@@ -243,8 +243,7 @@ impl Normalizer {
         }
     }
 
-    // The normalisation begins here. Its comments name all differences that a client program has to
-    // allow for.
+    // The normalisation begins here. Its comments name all differences for a client program.
     fn line(&mut self, event: &Event, terminals: &Terminals) -> Option<String> {
         let (id, line) = match event {
             // 1. Version 1 has one plan, which has no id.
@@ -253,13 +252,11 @@ impl Normalizer {
             // 2. Only version 2 lists background work, and repeats the state for it.
             Event::Background(_) => return self.allow("background", None),
             Event::State(state) => ("", format!("{state:?}")),
-            // 3. A question about no call gets one: from the agent in version 1, from the client in
-            //   version 2.
+            // 3. A question about no call gets one, in version 2 from the client.
             Event::ToolCall(change) if change.id().as_str().contains('-') => {
                 return self.allow("question", None);
             }
-            // 4. Version 1 shows a terminal as text of its call, and repeats the call when it has
-            //   output.
+            // 4. Version 1 shows a terminal as text of its call and repeats the call.
             Event::Terminal(_) => return self.allow("terminal", None),
             Event::ToolCall(change) => {
                 let mut call = ToolCall::clone(&change.call);

@@ -476,7 +476,7 @@ fn options(suite: &Suite, report: &mut Report) {
         ),
         ("none", json!([])),
     ];
-    let keys = ["n", "\u{4}", "\u{3}", "xn"];
+    let keys = ["n", "\u{1b}", "\u{4}", "\u{3}", "xn"];
     let cases: Vec<_> =
         sets.iter().flat_map(|(name, options)| keys.map(|key| (*name, options, key))).collect();
     let results = suite.parallel(&cases, |(name, options, key)| {

@@ -94,11 +94,19 @@ fn problem(seen: &str) -> Option<String> {
     while let Some((at, c)) = rest.next() {
         let is_own = |text: &str| {
             let end = text.find(|c: char| ('\x40'..='\x7e').contains(&c) && c != '[');
-            end.is_some_and(|end| {
-                text.starts_with('[')
-                    && "mKhl".contains(&text[end..=end])
-                    && !text[..end].contains(['\u{1b}', 'P'])
-            })
+            let Some((body, end)) =
+                end.and_then(|end| Some((text[..end].strip_prefix('[')?, &text[end..=end])))
+            else {
+                return false;
+            };
+            let is_number = body.chars().all(|c| c.is_ascii_digit());
+            match end {
+                // A question is drawn in place, and keys are read for it.
+                "A" | "G" => is_number,
+                "J" => body.is_empty(),
+                "u" => [">1", "<1"].contains(&body),
+                _ => "mKhl".contains(end) && !body.contains(['\u{1b}', 'P']),
+            }
         };
         let bad = match c {
             '\u{1b}' => !is_own(rest.as_str()),
