@@ -340,16 +340,31 @@ impl Nats {
         if after >= head.last {
             return Ok(None);
         }
-        let Some(position) = self.locate(key, after, head).await? else { return Ok(None) };
+        let Some(end) = self.last_part(key, after, head).await? else { return Ok(None) };
+        if end.first() > after.plus(1) {
+            // That page was trimmed.
+            return Ok(None);
+        }
+        let Some(position) = self.start_of(key, &end).await? else { return Ok(None) };
         let (pages, _) = self.pages(key, position, after, after.plus(1), 1).await?;
         Ok(pages.into_iter().next())
     }
 
     /// The position of the first part of the page that contains the entry behind `after`.
     async fn locate(&self, key: &SessionKey, after: Seq, head: Head) -> Result<Option<u64>> {
-        let Some(end) = self.search(key, head.position, |record| record.head().last > after).await? else {
-            return Ok(None);
-        };
+        match self.last_part(key, after, head).await? {
+            Some(end) => self.start_of(key, &end).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The last part of the first page that is left of those that end behind `after`.
+    async fn last_part(&self, key: &SessionKey, after: Seq, head: Head) -> Result<Option<StoredRecord>> {
+        self.search(key, head.position, |record| record.head().last > after).await
+    }
+
+    /// The position of the first part of a page whose last part is `end`.
+    async fn start_of(&self, key: &SessionKey, end: &StoredRecord) -> Result<Option<u64>> {
         match &end.record {
             Record::Part(part) if part.parts > 1 => {
                 let first = part.first;

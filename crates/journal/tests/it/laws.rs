@@ -35,6 +35,7 @@ macro_rules! laws {
             a_dropped_append_reaches_followers,
             follow_sees_another_node,
             trim_keeps_the_last_page_and_leaves_no_silent_gap,
+            an_append_behind_trimmed_pages_conflicts,
             positions_outside_of_the_log_are_refused,
             tenants_are_apart,
             list_pages_by_id,
@@ -354,6 +355,24 @@ pub(crate) async fn follow_sees_another_node(rig: Rig) {
         follower.next().await.unwrap();
     }
     assert_eq!(follower.position(), Seq::new(3));
+}
+
+pub(crate) async fn an_append_behind_trimmed_pages_conflicts(rig: Rig) {
+    let (journal, key) = (&rig.journal, key("a"));
+    let lease = journal.claim(&key, &claim("one")).await.unwrap();
+    for number in 0..3 {
+        let text = number.to_string();
+        journal.append(&lease, Seq::new(number), page(&[&text])).await.unwrap();
+    }
+    journal.trim(&key, Seq::new(2)).await.unwrap();
+    // Whether these are repeats is not known any more, and the last one is still known.
+    for after in [0, 1] {
+        let text = after.to_string();
+        let got = journal.append(&lease, Seq::new(after), page(&[&text])).await;
+        assert!(matches!(got, Err(Error::Conflict { last }) if last == Seq::new(3)), "{got:?}");
+    }
+    let got = journal.append(&lease, Seq::new(2), page(&["2"])).await.unwrap();
+    assert_eq!(got, Seq::new(3));
 }
 
 pub(crate) async fn trim_keeps_the_last_page_and_leaves_no_silent_gap(rig: Rig) {
