@@ -366,12 +366,16 @@ pub(crate) fn watch(child: &mut Child, patience: Duration) -> (Option<i32>, bool
     }
 }
 
-/// The most memory that a process had, in bytes.
+/// The most memory that a process had, in bytes, without the pages of files that it has now. The
+/// system decides how much of a program's file it maps, and that of a debug build is large.
 pub(crate) fn high_water(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kilobytes.unwrap_or(0) << 10
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kilobytes.unwrap_or(0) << 10
+    };
+    bytes("VmHWM:").saturating_sub(bytes("RssFile:"))
 }
 
 /// Waits until a condition holds. Returns whether it did in time.
