@@ -264,14 +264,13 @@ impl Shared {
     /// Runs a session's task, and forgets the session when it ends.
     fn run(self: &Arc<Self>, key: SessionKey, cell: &Cell, seat: Seat) {
         let (hub, cell) = (Arc::downgrade(self), Arc::downgrade(cell));
-        let running = self.running.clone();
-        running.send_modify(|count| *count += 1);
+        let running = RunningTask::count(&self.running);
         tokio::spawn(async move {
             let mut seat = Some(seat);
             while let Some(present) = seat {
                 seat = present.run().await;
             }
-            running.send_modify(|count| *count -= 1);
+            drop(running);
             if let (Some(hub), Some(cell)) = (hub.upgrade(), cell.upgrade()) {
                 hub.remove(&key, &cell);
             }
@@ -473,6 +472,23 @@ pub(crate) fn at(epoch: u64, seq: u64) -> String {
 }
 
 /// The answer about a session that does not exist, or belongs to another tenant.
+/// A counted task of a session. A task that panics is not counted any more either, or the hub would
+/// wait for it at its end.
+struct RunningTask(watch::Sender<usize>);
+
+impl RunningTask {
+    fn count(running: &watch::Sender<usize>) -> RunningTask {
+        running.send_modify(|count| *count += 1);
+        RunningTask(running.clone())
+    }
+}
+
+impl Drop for RunningTask {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
 pub(crate) fn not_found(id: &str) -> ErrorObject {
     ErrorObject::resource_not_found("session not found").with_data(&json!({"sessionId": id}))
 }
@@ -499,4 +515,22 @@ pub(crate) fn with_meta(result: &RawValue, meta: &Value) -> Box<RawValue> {
     }
     result["_meta"]["attache"] = meta.clone();
     message::raw(&result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_is_not_waited_for() {
+        let running = watch::Sender::new(0);
+        let task = RunningTask::count(&running);
+        assert_eq!(*running.borrow(), 1);
+        let ended = tokio::spawn(async move {
+            let _task = task;
+            panic!("a fault of the task");
+        });
+        assert!(ended.await.is_err_and(|error| error.is_panic()));
+        assert_eq!(*running.borrow(), 0);
+    }
 }
