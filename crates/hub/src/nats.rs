@@ -62,7 +62,7 @@ pub struct NatsNetwork(Arc<Inner>);
 struct Inner {
     messenger: Messenger,
     node: String,
-    /// Tells the requests of this process from others.
+    /// Distinguishes the requests of this process from others.
     origin: u64,
     requests: AtomicU64,
 }

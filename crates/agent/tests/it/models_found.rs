@@ -146,7 +146,7 @@ fn a_model_server_on_another_machine_is_one_too() {
         }
         assert_eq!((provider.is_self_hosted(), provider.is_local()), (is_self_hosted, false), "{id}");
     }
-    // One with a key is a service of somebody else.
+    // One with a key is a service that others run.
     settings.apply("llamacpp", "key_env", "KEY", |_| Some("k".to_owned())).unwrap();
     assert!(!settings.provider("llamacpp").is_self_hosted());
     // A window from the settings leaves room for the response.

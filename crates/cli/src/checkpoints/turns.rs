@@ -274,7 +274,7 @@ impl Store {
     }
 
     /// Ends a turn of this conversation that was running when its chat was killed. Later changes of
-    /// the user cannot be told from those of the turn.
+    /// the user cannot be distinguished from those of the turn.
     fn recover(&mut self, conversation: &str) -> Result<()> {
         if let Some(open) = &self.open {
             self.end(open.id)?;

@@ -21,7 +21,7 @@ pub(super) struct Spinner {
 }
 
 impl Spinner {
-    /// `None` where nobody watches, or more is printed with `-v`.
+    /// `None` if this is not a terminal, or if `-v` prints more.
     pub(super) fn new(output: &Output, text: String) -> Option<Spinner> {
         let watched = output.format == Format::Text && output.stdout.terminal && !output.verbose;
         let status = StatusLine::new(output.stderr).filter(|_| watched)?;

@@ -93,6 +93,15 @@ struct Modes {
 /// Shown below the answers once keys count.
 const READY: &str = "? your answer: ";
 
+/// The command that prompts: in a session, which it creates, or without one.
+fn verb(world: &World, session: bool) -> &'static str {
+    if !session {
+        return "exec";
+    }
+    world.run(&["sessions", "new"]).ok();
+    "prompt"
+}
+
 #[test]
 fn a_question_shows_what_it_is_about_and_takes_a_key() {
     let to_no = DOWN.repeat(4) + "\r";
@@ -141,12 +150,7 @@ fn a_refusal_can_say_what_to_do_instead() {
     for session in [false, true] {
         let second = "on session/prompt 2\n  say as you like: $prompt\n  done end_turn\n";
         let world = World::new().agent(&format!("{EDIT}{second}"));
-        let verb = if session {
-            world.run(&["sessions", "new"]).ok();
-            "prompt"
-        } else {
-            "exec"
-        };
+        let verb = verb(&world, session);
         let mut terminal = Terminal::new(&world, &[verb, "go"]);
         terminal.sees(READY);
         terminal.types("i");
@@ -259,12 +263,7 @@ fn a_form_is_filled_in_field_by_field() {
     // shows ELIC-07, ELIC-08, ELIC-11, ELIC-13
     for session in [false, true] {
         let world = World::new().agent(FORM);
-        let verb = if session {
-            world.run(&["sessions", "new"]).ok();
-            "prompt"
-        } else {
-            "exec"
-        };
+        let verb = verb(&world, session);
         let mut terminal = Terminal::new(&world, &[verb, "go"]);
         terminal.sees("? the agent \"scripted\" asks for input:");
         terminal.sees("Where to deploy?");
@@ -376,12 +375,7 @@ fn forms_for_scripts() {
 fn a_question_can_be_interrupted() {
     for (key, session) in [("\x03", false), ("\x1b", false), ("\x03", true), ("\x1b", true)] {
         let world = World::new().agent(EDIT);
-        let verb = if session {
-            world.run(&["sessions", "new"]).ok();
-            "prompt"
-        } else {
-            "exec"
-        };
+        let verb = verb(&world, session);
         let mut terminal = Terminal::new(&world, &[verb, "go"]);
         terminal.sees(READY);
         terminal.types(key);
@@ -429,12 +423,7 @@ fn a_spinner_turns_until_the_agent_says_something() {
     let silent = "on session/prompt\n  wait session/cancel\n  say late words\n  done cancelled\n";
     for (session, waiting) in [(false, "waiting for scripted"), (true, "waiting for the agent")] {
         let world = World::new().agent(silent);
-        let verb = if session {
-            world.run(&["sessions", "new"]).ok();
-            "prompt"
-        } else {
-            "exec"
-        };
+        let verb = verb(&world, session);
         let mut terminal = Terminal::new(&world, &[verb, "go"]);
         terminal.sees(waiting);
         terminal.types("\x03");

@@ -54,7 +54,7 @@ async fn a_client_without_stream_and_request_is_removed() {
         writer.send(br#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#).await.unwrap();
         clients.push((client.await.unwrap(), reader, writer));
     }
-    // The agent of the second is told.
+    // The agent of the second client sees its end.
     let ((second, _), mut reader, _writer) = clients.pop().unwrap();
     assert_eq!(reader.next().await.unwrap(), None);
     assert_eq!(second.post(request(1, "x", json!({}))).await.status, StatusCode::NOT_FOUND);

@@ -226,7 +226,7 @@ async fn a_node_takes_over_when_the_owner_is_killed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_hub_that_is_shut_down_leaves_its_sessions_to_others() {
-    // Nobody waits for the end of such a lease.
+    // The test would not end if the lease had to.
     let lease = Duration::from_secs(24 * 60 * 60);
     let mut nodes = Nodes::new(0);
     nodes.start_for("a", true, lease);

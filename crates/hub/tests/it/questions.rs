@@ -144,7 +144,7 @@ async fn a_form_is_answered_through_the_hub() {
     // What is no answer does not count.
     second.send(json!({"jsonrpc": "2.0", "id": theirs, "result": {"action": "perhaps"}})).await;
     drop(second);
-    // Nobody is there; it is asked again.
+    // No client is attached; it is asked again.
     drop(first);
     let mut back = rig.client().await;
     back.load(&session).await;
@@ -159,7 +159,7 @@ async fn a_form_is_answered_through_the_hub() {
     let _ = turn;
 }
 
-/// A client that takes nothing is disconnected after its time, and holds up nobody until then.
+/// A client that takes nothing is disconnected after its time, and holds up no one until then.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_is_disconnected() {
     let rig = Rig::new();

@@ -113,7 +113,7 @@ impl Transcript {
     pub(super) fn misplaced(&self, turns: &[Exchange]) -> Option<String> {
         let reactions = self.reactions(turns).ok()?;
         turns.iter().zip(&reactions).find_map(|(turn, all)| {
-            // Calls that are named anew cannot be found again.
+            // Calls with new ids cannot be found again.
             let known = turn.tools.iter().filter(|id| self.0.iter().any(|one| one.tools.contains(*id)));
             let elsewhere = known.clone().find(|id| !all.tools.contains(*id));
             if let Some(id) = elsewhere {

@@ -6,8 +6,8 @@
 //! by `session/load` without the replay. A session that the agent does not resume has errors from
 //! then on.
 //!
-//! A hub that announces it is told what the client has seen last, and gets open prompts again
-//! (`hub.rs`): nothing is lost then.
+//! A hub that announces positions gets the last one that the client has seen, and the open prompts
+//! again (`hub.rs`): nothing is lost then.
 
 mod history;
 mod hub;
